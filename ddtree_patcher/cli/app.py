@@ -1,0 +1,90 @@
+"""The command group: the options that every command shares, and commands that are imported when they are named."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from .. import __version__
+
+_COMMANDS = {
+    "apply": "Apply the patchset, read every byte back, verify; roll back where a check fails.",
+    "completion": "Print the shell completion script.",
+    "diff": "Compare the installation with a snapshot, by symbol.",
+    "doctor": "Describe the installation and what would make patching it unsafe.",
+    "plan": "Show what apply would do.",
+    "revert": "Put every byte, mode and added file back.",
+    "snapshot": "Make, list and show snapshots of releases.",
+    "status": "Say what is there now, from digests alone.",
+    "verify": "Check that what was applied is there and works.",
+}
+
+
+class _Lazy(click.Group):
+    """Imports a command's module when it is used, so that ``status`` never loads libcst."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f".{cmd_name}", __package__)
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_COMMANDS.items()))
+
+
+@click.group(
+    cls=_Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 ok, 1 error, 2 usage, 3 changes, 4 conflict, 5 verification_failed, "
+    "6 environment_refused, 7 locked, 8 interrupted. Statuses and remedies: docs/statuses.md.",
+)
+@click.option("--python", metavar="PATH", default="", help="The interpreter whose SGLang is meant [this one].")
+@click.option("--root", metavar="DIR", default="", help="The sglang folder, or the folder that holds it.")
+@click.option(
+    "--patchset",
+    metavar="ID|DIR",
+    default="ddtree",
+    show_default=True,
+    help="A bundled patchset, an installed one (entry point) or a folder. Its Python code is run.",
+)
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    default="",
+    envvar="DDTREE_PATCH_STATE_DIR",
+    show_envvar=True,
+    help="Where pristine bytes and state are kept [.ddtree-patch beside the package].",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--lock-timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Wait this long for another run [0].",
+)
+@click.option("--allow-editable", is_flag=True, help="Patch an editable or VCS installation: somebody's source tree.")
+@click.option("--break-system-packages", is_flag=True, help="Patch an externally managed interpreter (PEP 668).")
+@click.option("-q", "--quiet", is_flag=True, help="Print problems and the closing line only.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every check and whole digests.")
+@click.version_option(__version__, prog_name="ddtree-patch")
+@click.pass_context
+def main(ctx: click.Context, /, **options: object) -> None:
+    """Rewrite an installed SGLang so that it gains DDTREE speculative decoding, prove it, and put every byte back.
+
+    \b
+    ddtree-patch doctor                 is it safe to patch what is installed here?
+    ddtree-patch plan --diff            what would change?
+    ddtree-patch apply                  change it, verify it, or leave it as it was
+    ddtree-patch verify --require smoke the last line of a CI job or an image build
+    ddtree-patch revert                 every byte back
+    """
+    ctx.obj = options

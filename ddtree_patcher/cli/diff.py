@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import click
+
+from ..model import Report
+from ..operations.session import Session
+from .run import run
+
+
+@click.command("diff", epilog="Example: ddtree-patch diff --snapshot 0.5.12")
+@click.option(
+    "--snapshot",
+    "wanted",
+    metavar="VERSION|PATH|auto",
+    default="auto",
+    show_default=True,
+    help="auto: the installed version's, else the nearest by content.",
+)
+@click.option("--text", is_flag=True, help="A unified diff too, where a full-text snapshot was captured.")
+@click.option("--exit-code", is_flag=True, help="Exit with 3 when anything differs.")
+@click.pass_context
+def command(ctx: click.Context, wanted: str, text: bool, exit_code: bool) -> None:
+    """Compare the installation's pristine files with a snapshot, by symbol, and say what that means for each step."""
+
+    def work(session: Session) -> Report:
+        from ..operations.diffing import diff
+
+        return diff(session, wanted, text=text, exit_code=exit_code)
+
+    run(ctx, "diff", work)

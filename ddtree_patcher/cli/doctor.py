@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import click
+
+from ..model import Report
+from ..operations.session import Session
+from .run import run
+
+
+@click.command("doctor", epilog="Example: ddtree-patch --python .venv/bin/python doctor")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Describe the installation and everything that would make patching it unsafe, each with a remedy."""
+
+    def work(session: Session) -> Report:
+        from ..operations.inspecting import doctor
+
+        return doctor(session)
+
+    run(ctx, "doctor", work)

@@ -1,0 +1,91 @@
+"""What every command does around its own work: read the shared options, catch errors, draw the report, exit."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import click
+
+from ..errors import PatchError
+from ..model import Diagnostic, ExitCode, Report, Severity
+from ..operations.session import Options, Session
+
+Work = Callable[[Session], Report]
+
+
+def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
+    """Do a command's work and end the process with its exit code; errors become reports, not tracebacks."""
+    shared: dict[str, Any] = ctx.obj
+    with _progress(shared) as say:
+        session = Session(
+            Options(
+                python=shared["python"],
+                root=shared["root"],
+                patchset=shared["patchset"],
+                state_dir=shared["state_dir"],
+                lock_timeout=shared["lock_timeout"],
+                allow_editable=shared["allow_editable"],
+                break_system=shared["break_system_packages"],
+                say=say,
+            )
+        )
+        try:
+            report = work(session)
+        except PatchError as error:
+            report = session.failure(command, error)
+        except KeyboardInterrupt:
+            report = _interrupted(command)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            report = _unexpected(command, error)
+    draw(report, shared)
+    sys.exit(int(report.exit_code))
+
+
+def draw(report: Report, shared: dict[str, Any]) -> None:
+    """JSON alone on standard output, or text."""
+    if shared["form"] == "json":
+        from ..report import as_json
+
+        click.echo(as_json.render(report))
+        return
+    from rich.console import Console
+
+    from ..report import as_text
+
+    as_text.render(report, Console(), verbose=shared["verbose"], quiet=shared["quiet"])
+
+
+@contextmanager
+def _progress(shared: dict[str, Any]) -> Iterator[Callable[[str], None]]:
+    """Says on standard error what takes time: a moving line on a terminal, plain lines with ``-v`` elsewhere."""
+    if shared["quiet"]:
+        yield lambda message: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as status:
+            yield lambda message: status.update(message)
+    else:
+        yield lambda message: click.echo(f"… {message}", err=True)
+
+
+def _interrupted(command: str) -> Report:
+    what = Diagnostic("interrupted", Severity.ERROR, "stopped; nothing was changed", remedy="Run it again.")
+    return Report(command, ExitCode.INTERRUPTED, ExitCode.INTERRUPTED.symbol, diagnostics=(what,))
+
+
+def _unexpected(command: str, error: Exception) -> Report:
+    what = Diagnostic(
+        "error",
+        Severity.ERROR,
+        f"unexpected {type(error).__name__}: {error}",
+        detail=traceback.format_exc(),
+        remedy="This is a fault of ddtree-patch: report it with the text above.",
+    )
+    return Report(command, ExitCode.ERROR, ExitCode.ERROR.symbol, diagnostics=(what,))

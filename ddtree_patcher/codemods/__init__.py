@@ -1,0 +1,64 @@
+"""The codemod primitives: pure functions from the bytes of one file to a change of it.
+
+Each answers, through ``locate``: exactly one place and the change to make there (:class:`Found`), that it is already
+so (:class:`AlreadySo`), or why neither (:class:`NotFound`, with the candidates and their lines).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from .add_class import AddClass
+from .add_enum_member import AddEnumMember
+from .add_field import AddField
+from .add_file import AddFile
+from .add_method import AddMethod
+from .anchors import Anchor
+from .edit_condition import EditCondition
+from .ensure_import import EnsureImport
+from .extend_literal import ExtendLiteral
+from .fragment import Fragments
+from .insert_after import InsertAfter
+from .insert_before import InsertBefore
+from .replace_expression import ReplaceExpression
+from .result import AlreadySo, Candidate, Found, Location, NotFound, Splice, apply_splices
+from .source import Source
+
+
+class Codemod(Protocol):
+    """One edit of one existing file."""
+
+    @property
+    def path(self) -> str: ...
+
+    def locate(self, source: Source) -> Location: ...
+
+    def symbols(self) -> tuple[str, ...]:
+        """The definitions that it looks at, as dotted names in the file ("" is the module)."""
+        ...
+
+
+__all__ = [
+    "AddClass",
+    "AddEnumMember",
+    "AddField",
+    "AddFile",
+    "AddMethod",
+    "AlreadySo",
+    "Anchor",
+    "Candidate",
+    "Codemod",
+    "EditCondition",
+    "EnsureImport",
+    "ExtendLiteral",
+    "Found",
+    "Fragments",
+    "InsertAfter",
+    "InsertBefore",
+    "Location",
+    "NotFound",
+    "ReplaceExpression",
+    "Source",
+    "Splice",
+    "apply_splices",
+]

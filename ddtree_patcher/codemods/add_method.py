@@ -1,0 +1,25 @@
+"""``add_method``: one or more methods of a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .members import add_members
+from .result import Location
+from .source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class AddMethod:
+    """Add the methods of ``code`` to ``cls``, behind its member ``after``."""
+
+    path: str
+    cls: str
+    code: str
+    after: str
+
+    def locate(self, source: Source) -> Location:
+        return add_members(source, self.cls, self.code, self.after, blank_lines=1)
+
+    def symbols(self) -> tuple[str, ...]:
+        return (f"{self.cls}.{self.after}",)

@@ -1,0 +1,25 @@
+"""``edit_condition``: another test for an ``if``, ``while``, ``assert`` or conditional expression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .replace_expression import swap
+from .result import Location
+from .source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class EditCondition:
+    """In ``scope``, make the one condition that is exactly ``old`` say ``new``."""
+
+    path: str
+    scope: str
+    old: str
+    new: str
+
+    def locate(self, source: Source) -> Location:
+        return swap(source, self.scope, self.old, self.new, conditions_only=True)
+
+    def symbols(self) -> tuple[str, ...]:
+        return (self.scope,)

@@ -1,0 +1,25 @@
+"""``insert_after``: statements behind a statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .anchors import Anchor
+from .insertion import insert_after, insert_at
+from .result import Location
+from .source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class InsertAfter:
+    """Put ``code`` behind the one statement that ``anchor`` describes, in the same block."""
+
+    path: str
+    anchor: Anchor
+    code: str
+
+    def locate(self, source: Source) -> Location:
+        return insert_at(source, self.anchor, self.code, insert_after)
+
+    def symbols(self) -> tuple[str, ...]:
+        return (self.anchor.scope,)

@@ -1,0 +1,46 @@
+"""Contracts: what the inserted code needs of upstream code, checked without importing any of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .patchset import Contract
+from .shape import Defines
+from .tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A contract that does not hold. ``line`` is 0 when there is no definition to point at."""
+
+    contract: Contract
+    reason: str
+    line: int = 0
+
+
+def breaches(contracts: Sequence[Contract], tree: Tree) -> list[Breach]:
+    """The contracts that do not hold in a tree."""
+    return [breach for item in contracts for breach in _check(item, tree)]
+
+
+def _check(contract: Contract, tree: Tree) -> list[Breach]:
+    source = tree.source(contract.path)
+    if source is None:
+        return [Breach(contract, f"the contract names {contract.path}, which does not exist")]
+    found = source.definitions.get(contract.name, [])
+    if not found and (contract.parameters or not Defines(contract.path, contract.name).holds(tree)):
+        return [Breach(contract, f"the contract needs {contract.name} in {contract.path}, which does not define it")]
+    functions = [node for node in found[-1:] if not isinstance(node, ast.ClassDef)]
+    return [breach for node in functions for breach in _parameters(contract, node)]
+
+
+def _parameters(contract: Contract, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Breach]:
+    given = node.args
+    names = {item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    lacking = [name for name in contract.parameters if name not in names]
+    if not lacking or given.kwarg is not None:
+        return []
+    reason = f"{contract.name} in {contract.path} no longer takes {', '.join(lacking)}"
+    return [Breach(contract, reason, node.lineno)]

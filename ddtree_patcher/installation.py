@@ -1,0 +1,307 @@
+"""Finds the installed package that is meant and describes it, without importing any of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import records
+from .errors import EnvironmentRefused, UsageError
+from .records import Record
+
+_ASK = """
+import importlib.util, json, sys, sysconfig
+sys.path[:] = [item for item in sys.path if item]
+name = sys.argv[1]
+spec = importlib.util.find_spec(name)
+print(json.dumps({
+    "executable": sys.executable,
+    "version": "%d.%d.%d" % sys.version_info[:3],
+    "prefix": sys.prefix,
+    "base_prefix": sys.base_prefix,
+    "stdlib": sysconfig.get_path("stdlib"),
+    "sites": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
+    "found": spec is not None,
+    "origin": spec.origin if spec else None,
+    "places": list(spec.submodule_search_locations or ()) if spec else [],
+}))
+"""
+_PATIENCE = 60.0  # seconds for an interpreter to start and answer
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python, in its own words. ``managed`` is the text of PEP 668's marker; empty where there is none."""
+
+    executable: str
+    version: str
+    prefix: str
+    sites: tuple[str, ...]
+    managed: str = ""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """One installed package and how it got there."""
+
+    folder: Path  # the real folder that holds the package: site-packages, dist-packages, a --target folder …
+    package: str  # the import package, a folder in ``folder``
+    interpreter: Interpreter  # runs the checks
+    distribution: str
+    version: str  # of the dist-info; empty without one
+    installer: str = ""  # INSTALLER's word; empty without one
+    dist_info: str = ""  # its folder's name; empty without one
+    direct_url: dict[str, Any] = field(default_factory=dict)  # PEP 610; empty for an index installation
+    record: Record | None = None  # None: there is no RECORD
+
+    @property
+    def root(self) -> Path:
+        return self.folder / self.package
+
+    @property
+    def record_path(self) -> str:
+        return f"{self.dist_info}/RECORD"
+
+    @property
+    def is_editable(self) -> bool:
+        return bool(self.direct_url.get("dir_info", {}).get("editable"))
+
+    @property
+    def is_vcs(self) -> bool:
+        return "vcs_info" in self.direct_url
+
+    @property
+    def kind(self) -> str:
+        """How it got there, in a word: ``editable``, ``vcs``, ``wheel`` (an index or a file) or ``unpacked``."""
+        if self.is_editable:
+            return "editable"
+        if self.is_vcs:
+            return "vcs"
+        return "wheel" if self.installer else "unpacked"
+
+    @property
+    def in_interpreter(self) -> bool:
+        """Whether the package lies in the interpreter's own site folder."""
+        return str(self.folder) in {os.path.realpath(site) for site in self.interpreter.sites}
+
+    def recorded_sha256(self, path: str) -> str:
+        """What RECORD says a file's digest is; empty where it does not say."""
+        row = self.record.rows.get(path) if self.record else None
+        return row.sha256 if row else ""
+
+    def describe(self) -> dict[str, object]:
+        """The facts, as JSON shows them."""
+        return {
+            "version": self.version,
+            "root": str(self.root),
+            "distribution": self.distribution,
+            "installer": self.installer,
+            "kind": self.kind,
+            "python": self.interpreter.executable,
+            "python_version": self.interpreter.version,
+        }
+
+
+def find(package: str, distribution: str, *, python: str = "", root: str = "") -> Installation:
+    """The installation that is meant: below ``root`` where given, else where ``python`` would import it from."""
+    facts = _ask(python or sys.executable, package) if python or not root else _own_facts()
+    folder = _folder_of(root, package) if root else _folder_found(facts, package, distribution)
+    interpreter = Interpreter(
+        executable=facts["executable"],
+        version=facts["version"],
+        prefix=facts["prefix"],
+        sites=tuple(facts["sites"]),
+        managed=_managed(facts),
+    )
+    return _describe(folder, package, distribution, interpreter)
+
+
+def refusals(installation: Installation, *, allow_editable: bool, break_system: bool) -> list[EnvironmentRefused]:
+    """Why this installation must not be patched; empty when it may be."""
+    return [*ownership(installation, allow_editable, break_system), *_unproved(installation)]
+
+
+def ownership(installation: Installation, allow_editable: bool, break_system: bool) -> list[EnvironmentRefused]:
+    """Why this installation is not ours to write to."""
+    found: list[EnvironmentRefused] = []
+    where = installation.root
+    if (installation.is_editable or installation.is_vcs) and not allow_editable:
+        url = installation.direct_url.get("url", "")
+        found.append(
+            EnvironmentRefused(
+                f"{where} is {'an editable' if installation.is_editable else 'a VCS'} installation of {url}",
+                remedy="Patch a wheel installation, or pass --allow-editable if that source tree may be rewritten.",
+            )
+        )
+    if installation.interpreter.managed and installation.in_interpreter and not break_system:
+        found.append(
+            EnvironmentRefused(
+                f"{installation.interpreter.executable} is an externally managed environment (PEP 668)",
+                detail=installation.interpreter.managed,
+                remedy="Use a virtual environment, or pass --break-system-packages.",
+            )
+        )
+    return found
+
+
+def _unproved(installation: Installation) -> list[EnvironmentRefused]:
+    """Why nothing proves which files are pristine."""
+    found: list[EnvironmentRefused] = []
+    if not installation.dist_info:
+        found.append(
+            EnvironmentRefused(
+                f"{installation.folder} has no {installation.distribution}-*.dist-info beside {installation.package}/",
+                remedy="Reinstall with pip or uv: without metadata nothing proves which files are pristine.",
+            )
+        )
+    elif installation.record is None:
+        found.append(
+            EnvironmentRefused(
+                f"{installation.dist_info} has no RECORD: another package manager owns these files",
+                remedy="Install SGLang with pip or uv into a virtual environment and patch that.",
+            )
+        )
+    return found
+
+
+def _folder_of(root: str, package: str) -> Path:
+    given = Path(root)
+    if not given.exists():
+        raise UsageError(f"--root {root} does not exist", remedy=_ROOT)
+    if not given.is_dir():
+        raise UsageError(f"--root {root} is not a folder", remedy=_ROOT)
+    real = Path(os.path.realpath(given))
+    if (real / package / "__init__.py").is_file():
+        return real
+    if real.name == package and (real / "__init__.py").is_file():
+        return real.parent
+    inside = sorted(item.name for item in real.iterdir())[:5]
+    what = f"it holds {', '.join(inside)}" if inside else "it is empty"
+    raise UsageError(f"--root {root} has no {package}/__init__.py: {what}", remedy=_ROOT.replace("sglang", package))
+
+
+_ROOT = "Name the folder that holds sglang/ (site-packages, a --target folder, an unpacked wheel), or sglang/ itself."
+
+
+def _folder_found(facts: dict[str, Any], package: str, distribution: str) -> Path:
+    python = facts["executable"]
+    if not facts["found"]:
+        raise EnvironmentRefused(
+            f"{python} has no {package}",
+            remedy=f"Install {distribution} there, name another interpreter with --python, or a folder with --root.",
+        )
+    places = [Path(os.path.realpath(place)) for place in facts["places"]]
+    usable = [place for place in places if (place / "__init__.py").is_file()]
+    if not usable:
+        raise EnvironmentRefused(
+            f"{python} finds {package} at {facts['origin'] or facts['places']}, which is not a package folder",
+            remedy="Zipped and namespace packages cannot be patched; reinstall from a wheel.",
+        )
+    return usable[0].parent
+
+
+def _describe(folder: Path, package: str, distribution: str, interpreter: Interpreter) -> Installation:
+    found = sorted(folder.glob(f"{distribution}-*.dist-info"))
+    if len(found) > 1:
+        raise EnvironmentRefused(
+            f"{folder} has {len(found)} dist-info folders of {distribution}: {', '.join(item.name for item in found)}",
+            remedy="An interrupted upgrade left one behind; reinstall the package.",
+        )
+    if not found:
+        return Installation(folder, package, interpreter, distribution, "")
+    info = found[0]
+    data = _read(info / "RECORD")
+    return Installation(
+        folder=folder,
+        package=package,
+        interpreter=interpreter,
+        distribution=distribution,
+        version=_version(info, distribution),
+        installer=_read(info / "INSTALLER").decode("utf-8", "replace").strip(),
+        dist_info=info.name,
+        direct_url=_direct_url(info),
+        record=records.parse(data, str(info / "RECORD")) if data else None,
+    )
+
+
+def _version(info: Path, distribution: str) -> str:
+    for line in _read(info / "METADATA").decode("utf-8", "replace").splitlines():
+        if line.startswith("Version:"):
+            return line.partition(":")[2].strip()
+        if not line:
+            break
+    return info.name.removesuffix(".dist-info").removeprefix(f"{distribution}-")
+
+
+def _direct_url(info: Path) -> dict[str, Any]:
+    data = _read(info / "direct_url.json")
+    if not data:
+        return {}
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise EnvironmentRefused(
+            f"{info / 'direct_url.json'} is not JSON: {error}", remedy="Reinstall the package."
+        ) from error
+    return value if isinstance(value, dict) else {}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+
+
+def _own_facts() -> dict[str, Any]:
+    import sysconfig
+
+    return {
+        "executable": sys.executable,
+        "version": ".".join(map(str, sys.version_info[:3])),
+        "prefix": sys.prefix,
+        "base_prefix": sys.base_prefix,
+        "stdlib": sysconfig.get_path("stdlib"),
+        "sites": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
+        "found": False,
+        "origin": None,
+        "places": [],
+    }
+
+
+def _ask(python: str, package: str) -> dict[str, Any]:
+    # Absolute, as it runs in another folder; not resolved, as a virtual environment is found by its own path.
+    program = os.path.abspath(python) if "/" in python else python
+    command: Sequence[str] = [program, "-c", _ASK, package]
+    try:
+        with tempfile.TemporaryDirectory() as empty:
+            done = subprocess.run(
+                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE, cwd=empty, check=False
+            )
+    except OSError as error:
+        raise UsageError(
+            f"--python {python} cannot be run: {error.strerror}", remedy="Name a Python interpreter."
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentRefused(f"{python} did not answer in {_PATIENCE:.0f} s", remedy="Run it by hand.") from error
+    try:
+        facts = json.loads(done.stdout)
+    except ValueError as error:
+        tail = done.stderr.decode("utf-8", "replace").strip()[-400:]
+        raise UsageError(f"--python {python} is not a working Python interpreter", detail=tail) from error
+    assert isinstance(facts, dict)
+    return facts
+
+
+def _managed(facts: dict[str, Any]) -> str:
+    if facts["prefix"] != facts["base_prefix"]:
+        return ""
+    marker = Path(facts["stdlib"]) / "EXTERNALLY-MANAGED"
+    return _read(marker).decode("utf-8", "replace").strip()

@@ -1,0 +1,189 @@
+"""Value types and closed vocabularies: what every other module speaks in.
+
+Nothing here does I/O or parses code. Every enum's values are the strings that appear in JSON and the
+headings of ``docs/statuses.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+
+class Word(str, Enum):
+    """A closed vocabulary: members print as the word that users and JSON see."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class StepOutcome(Word):
+    """What became of one step of a patchset."""
+
+    APPLIED = "applied"  # its bytes were written, read back and are the planned ones
+    PENDING = "pending"  # planned, not on disk yet
+    ALREADY = "already"  # this tool applied it earlier and it is still there
+    UPSTREAMED = "upstreamed"  # pristine SGLang has it: nothing to do
+    NOT_NEEDED = "not_needed"  # this shape of the code does not need it
+    ANCHOR_MISSING = "anchor_missing"
+    ANCHOR_AMBIGUOUS = "anchor_ambiguous"
+    HALF_UPSTREAMED = "half_upstreamed"  # pristine SGLang has a part of it
+    PRECONDITION_FAILED = "precondition_failed"  # a contract does not hold
+    BLOCKED_BY = "blocked_by"  # a step it requires cannot be applied
+    FILE_MISSING = "file_missing"
+    NOT_ROUNDTRIPPABLE = "not_roundtrippable"
+
+    @property
+    def is_conflict(self) -> bool:
+        return self in _CONFLICTS
+
+
+_CONFLICTS = frozenset(
+    {
+        StepOutcome.ANCHOR_MISSING,
+        StepOutcome.ANCHOR_AMBIGUOUS,
+        StepOutcome.HALF_UPSTREAMED,
+        StepOutcome.PRECONDITION_FAILED,
+        StepOutcome.BLOCKED_BY,
+        StepOutcome.FILE_MISSING,
+        StepOutcome.NOT_ROUNDTRIPPABLE,
+    }
+)
+
+
+class FileStatus(Word):
+    """What the bytes of one file on disk are."""
+
+    PRISTINE = "pristine"  # as SGLang's own RECORD says
+    PATCHED = "patched"  # as the applied patchset wrote them
+    WIPED = "wiped"  # was patched, is pristine again: a reinstallation
+    FOREIGN = "foreign"  # neither: somebody else wrote them
+    UNKNOWN_BASE = "unknown_base"  # RECORD has no digest to prove them by
+    MISSING = "missing"
+
+
+class InstallationStatus(Word):
+    """What an installation is, as a whole."""
+
+    CLEAN = "clean"
+    APPLIED = "applied"
+    OUTDATED = "outdated"  # applied, by another version of the patchset
+    WIPED = "wiped"
+    DRIFTED = "drifted"
+    INTERRUPTED = "interrupted"  # a journal was left: the next writing command recovers
+
+
+class CheckOutcome(Word):
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_RUN = "not_run"  # always with its reason
+
+
+class Tier(Word):
+    """How far verification goes; each tier includes those before it."""
+
+    STATIC = "static"
+    IMPORT = "import"
+    SMOKE = "smoke"
+
+    @property
+    def rank(self) -> int:
+        return list(Tier).index(self)
+
+
+class Severity(Word):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class ExitCode(IntEnum):
+    """Exit codes, the same for every command; ``symbol`` is the name in JSON."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    CHANGES = 3
+    CONFLICT = 4
+    VERIFICATION_FAILED = 5
+    ENVIRONMENT_REFUSED = 6
+    LOCKED = 7
+    INTERRUPTED = 8
+
+    @property
+    def symbol(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing that a person should know, and what to do about it."""
+
+    code: str  # a word of docs/statuses.md
+    severity: Severity
+    summary: str  # one line
+    detail: str = ""  # a paragraph; empty when the summary says all
+    remedy: str = ""  # what to do; empty for notes
+    step: str = ""  # empty when it is not about one step
+    path: str = ""  # relative to the folder that holds the package; empty when not about one file
+    line: int = 0  # 1-based; 0 when not about one line
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What became of one step, by which variant, in which files."""
+
+    id: str
+    outcome: StepOutcome
+    variant: str = ""  # empty when no variant fits
+    files: tuple[str, ...] = ()
+    summary: str = ""  # the step's own one-line intent
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One file that the patchset changes or adds, in digests (SHA-256, lower-case hex; empty: no such file)."""
+
+    path: str
+    status: FileStatus
+    added: bool  # true when pristine SGLang has no such file
+    pristine_sha256: str = ""
+    desired_sha256: str = ""
+    current_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One verification: its tier, its name, how it ended and why."""
+
+    tier: Tier
+    id: str
+    outcome: CheckOutcome
+    detail: str = ""  # the reason whenever the outcome is not ``passed``
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PatchsetIdentity:
+    """Which patchset, exactly: ``digest`` is over every file of its folder."""
+
+    id: str = ""
+    version: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one command found or did: the single model that every renderer draws."""
+
+    command: str
+    exit_code: ExitCode
+    outcome: str  # one word: an InstallationStatus, or the exit code's symbol
+    installation: Mapping[str, object] = field(default_factory=dict)  # empty when none was found
+    patchset: PatchsetIdentity = PatchsetIdentity()
+    steps: tuple[StepResult, ...] = ()
+    files: tuple[FileState, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)  # what only this command has to say

@@ -1,0 +1,40 @@
+"""``snapshot capture``: the watched files of a wheel or an installation, as a snapshot file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..model import ExitCode, FileState, FileStatus, Report
+from ..pristine import Pristine
+from ..snapshot import Absent, Snapshot, to_bytes
+from ..snapshot import capture as take
+from ..snapshot_sources import read_wheel
+from ..store import write_output
+from ..tree import Read
+from .session import Session
+
+
+def capture(session: Session, wheel: str, out: Path, *, text: bool) -> Report:
+    """Fingerprint every file that the patchset watches; with ``text`` keep the files themselves beside it."""
+    watched = session.loaded.patchset.watched()
+    read: Read
+    if wheel:
+        distribution, version, read = read_wheel(Path(wheel))
+    else:
+        look = Pristine(session.installation, session.store, session.state())
+        distribution, version, read = session.installation.distribution, session.installation.version, look.read
+    snapshot = take(distribution, version or "unknown", watched, read)
+    write_output(out, to_bytes(snapshot))
+    if text:
+        for path in _present(snapshot):
+            write_output(out.with_suffix("") / path, read(path))
+    files = tuple(
+        FileState(path, FileStatus.PRISTINE, False, item.sha256, item.sha256, item.sha256)
+        for path, item in snapshot.files.items()
+        if not isinstance(item, Absent)
+    )
+    return Report("snapshot", ExitCode.OK, "ok", patchset=session.identity, files=files, extra={"out": str(out)})
+
+
+def _present(snapshot: Snapshot) -> list[str]:
+    return [path for path, item in snapshot.files.items() if not isinstance(item, Absent)]

@@ -1,0 +1,229 @@
+"""``plan``: what ``apply`` would do, and the plan file that binds a later ``apply`` to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from .. import graph
+from ..errors import StalePlan, UsageError
+from ..model import Diagnostic, ExitCode, FileState, FileStatus, PatchsetIdentity, Report, Severity, StepOutcome
+from ..planner import Draft, draft
+from ..pristine import Finding, Pristine, explain
+from ..tree import Tree
+from .session import Session
+
+SCHEMA = "ddtree-patch.saved-plan/1"
+_LIMIT = 4 * 1024 * 1024  # bytes of a plan file: a plan of thousands of files is far below
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which steps: all, ``steps``, or everything up to ``through``; and whether unproved files may be the base."""
+
+    steps: tuple[str, ...] = ()
+    through: str = ""
+    allow_drift: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A draft together with what is on disk."""
+
+    draft: Draft
+    look: Pristine
+    selected: tuple[str, ...]
+    files: tuple[FileState, ...]
+    diagnostics: tuple[Diagnostic, ...]  # errors among them mean that it cannot be applied
+
+    @property
+    def applicable(self) -> bool:
+        return not any(item.severity is Severity.ERROR for item in self.diagnostics)
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything on disk differs from what is planned."""
+        return any(item.current_sha256 != item.desired_sha256 for item in self.files)
+
+
+def prepare(session: Session, selection: Selection) -> Prepared:
+    """Compute the draft on pristine bytes and set it against the disk."""
+    patchset = session.loaded.patchset
+    selected = graph.select(patchset.requirements, selection.steps, selection.through)
+    session.refuse_unsuited()
+    state = session.state()
+    look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
+    made = draft(patchset, Tree(look.read), selected)
+    unproved = look.unproved()
+    diagnostics = [explain(item, patched=bool(state and state.entry(item.path))) for item in unproved]
+    # A file that is not pristine explains every anchor that is missing in it.
+    known_bad = {item.path for item in unproved}
+    diagnostics += [item for item in made.diagnostics if item.path not in known_bad or item.step]
+    if len(selected) < len(patchset.steps):
+        diagnostics.append(_partial(selected))
+    files = _files(made, look)
+    return Prepared(_settled(made, files), look, selected, files, tuple(diagnostics))
+
+
+def plan(
+    session: Session, selection: Selection, *, check: bool = False, with_diff: bool = False
+) -> tuple[Report, Prepared]:
+    """The report of ``plan``. ``check`` turns pending changes into exit code 3."""
+    prepared = prepare(session, selection)
+    code = ExitCode.OK if prepared.applicable else ExitCode.CONFLICT
+    if code is ExitCode.OK and check and prepared.pending:
+        code = ExitCode.CHANGES
+    extra: dict[str, object] = {"selected": list(prepared.selected)}
+    if with_diff:
+        extra["diff"] = diffs(prepared)
+    report = session.report(
+        "plan",
+        code,
+        steps=prepared.draft.steps,
+        files=prepared.files,
+        diagnostics=prepared.diagnostics,
+        extra=extra,
+    )
+    return report, prepared
+
+
+def diffs(prepared: Prepared) -> str:
+    """The unified diff from pristine to planned, of every file."""
+    import difflib
+
+    chunks: list[str] = []
+    for item in prepared.draft.files:
+        before = item.pristine.decode("utf-8").splitlines(keepends=True)
+        after = item.desired.decode("utf-8").splitlines(keepends=True)
+        source = "/dev/null" if item.added else f"a/{item.path}"
+        for line in difflib.unified_diff(before, after, source, f"b/{item.path}"):
+            chunks.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return "".join(chunks)
+
+
+def saved(session: Session, prepared: Prepared, selection: Selection) -> bytes:
+    """A plan file: digests only, so that nothing in it has to be trusted."""
+    value = {
+        "schema": SCHEMA,
+        "patchset": asdict(session.identity),
+        "version": session.installation.version,
+        "selected": list(prepared.selected),
+        "allow_drift": selection.allow_drift,
+        "read": dict(prepared.draft.read),
+        "files": {
+            item.path: {"current": item.current_sha256, "desired": item.desired_sha256} for item in prepared.files
+        },
+    }
+    return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """A plan file, read."""
+
+    path: str
+    patchset: PatchsetIdentity
+    version: str
+    selection: Selection
+    read: Mapping[str, str]
+    files: Mapping[str, Mapping[str, str]]
+
+
+def load_plan(path: str) -> SavedPlan:
+    """Read a plan file; refuses what is not one."""
+    remedy = "Make a new one with `ddtree-patch plan --out FILE`."
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LIMIT + 1)
+    except OSError as error:
+        raise UsageError(f"the plan {path} cannot be read: {error.strerror}", remedy=remedy) from error
+    if len(data) > _LIMIT:
+        raise UsageError(f"{path} is too large to be a plan", remedy=remedy)
+    try:
+        value: Any = json.loads(data)
+        if value["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {value['schema']!r}, not {SCHEMA!r}")
+        return SavedPlan(
+            path,
+            PatchsetIdentity(**value["patchset"]),
+            str(value["version"]),
+            Selection(steps=tuple(map(str, value["selected"])), allow_drift=bool(value["allow_drift"])),
+            {str(name): str(digest) for name, digest in value["read"].items()},
+            {
+                str(name): {"current": str(item["current"]), "desired": str(item["desired"])}
+                for name, item in value["files"].items()
+            },
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(f"{path} is not a plan, or only a part of one: {what}", remedy=remedy) from error
+
+
+def refuse_stale(session: Session, plan: SavedPlan, prepared: Prepared) -> None:
+    """Raise :class:`StalePlan`, naming the file, unless the plan still says what would happen."""
+    remedy = "Make a new plan with `ddtree-patch plan --out FILE`."
+    if plan.patchset != session.identity:
+        mine, its = session.identity, plan.patchset
+        raise StalePlan(
+            f"{plan.path} was made with patchset {its.id} {its.version} ({its.digest[:12]}), "
+            f"and this is {mine.id} {mine.version} ({mine.digest[:12]})",
+            remedy=remedy,
+            path=plan.path,
+        )
+    for path, digest in plan.read.items():
+        if prepared.draft.read.get(path) != digest:
+            raise StalePlan(f"{path} is not the file that {plan.path} was made for", remedy=remedy, path=path)
+    now = {item.path: item for item in prepared.files}
+    for path in sorted({*plan.files, *now}):
+        item, planned = now.get(path), plan.files.get(path)
+        if item is None or planned is None or item.desired_sha256 != planned["desired"]:
+            raise StalePlan(f"{plan.path} plans another content of {path}", remedy=remedy, path=path)
+        if item.current_sha256 not in (planned["current"], planned["desired"]):
+            raise StalePlan(f"{path} changed since {plan.path} was made", remedy=remedy, path=path)
+
+
+def _settled(made: Draft, files: Sequence[FileState]) -> Draft:
+    """Steps whose files are all on disk already are ``already``, not ``pending``."""
+    done = {item.path for item in files if item.current_sha256 == item.desired_sha256}
+    steps = tuple(
+        replace(step, outcome=StepOutcome.ALREADY)
+        if step.outcome is StepOutcome.PENDING and done.issuperset(step.files)
+        else step
+        for step in made.steps
+    )
+    return replace(made, steps=steps)
+
+
+def _files(made: Draft, look: Pristine) -> tuple[FileState, ...]:
+    """Every file that is planned, or that an earlier application changed and this plan gives back."""
+    planned = {item.path: item for item in made.files}
+    before = {entry.path for entry in look.state.files} if look.state and made.files else set()
+    states = []
+    for path in sorted({*planned, *before}):
+        finding, item = look.find(path), planned.get(path)
+        states.append(
+            FileState(
+                path=path,
+                status=_status(finding, item.desired_sha256 if item else ""),
+                added=item.added if item else not finding.pristine_sha256,
+                pristine_sha256=finding.pristine_sha256,
+                desired_sha256=item.desired_sha256 if item else finding.pristine_sha256,
+                current_sha256=finding.current_sha256,
+            )
+        )
+    return tuple(states)
+
+
+def _status(finding: Finding, desired: str) -> FileStatus:
+    return FileStatus.PATCHED if desired and finding.current_sha256 == desired else finding.status
+
+
+def _partial(selected: Sequence[str]) -> Diagnostic:
+    return Diagnostic(
+        "partial",
+        Severity.WARNING,
+        f"only {len(selected)} steps are selected: {', '.join(selected)}",
+        detail="A part of the steps leaves an importable tree, and not a working feature.",
+    )

@@ -1,0 +1,115 @@
+"""``revert``: every byte, mode and added file back to what it was before ``apply``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .. import bytecode, transaction
+from ..lock import locked
+from ..model import Diagnostic, ExitCode, FileState, FileStatus, Report, Severity
+from ..pristine import Finding, Pristine, explain
+from ..store import State
+from ..transaction import Change
+from ..tree import sha256
+from .session import Session
+
+
+def revert(session: Session, *, discard_edits: bool) -> Report:
+    """Put everything back. Refuses to overwrite a file that somebody edited, unless ``discard_edits``."""
+    session.refuse_not_ours()
+    with locked(session.installation.root, session.options.lock_timeout):
+        recovered = transaction.recover(session.installation.folder, session.store)
+        state = session.state()
+        report = _nothing(session) if state is None else _revert(session, state, discard_edits)
+    notes = (recovered,) if recovered else ()
+    return replace(report, diagnostics=(*notes, *report.diagnostics))
+
+
+def _nothing(session: Session) -> Report:
+    note = Diagnostic(
+        "clean", Severity.NOTE, f"nothing is applied to {session.installation.root}: there was nothing to revert"
+    )
+    return session.report("revert", ExitCode.OK, "clean", diagnostics=(note,))
+
+
+def _revert(session: Session, state: State, discard_edits: bool) -> Report:
+    look = Pristine(session.installation, session.store, state)
+    findings = [look.find(entry.path) for entry in state.files]
+    foreign = [item for item in findings if item.status is FileStatus.FOREIGN]
+    if foreign and not discard_edits:
+        diagnostics = tuple(explain(item, patched=True) for item in foreign)
+        return session.report("revert", ExitCode.CONFLICT, files=_states(state, findings), diagnostics=diagnostics)
+    restored = [item for item in findings if _is_ours(item, state, session)]
+    changes = _changes(session, state, restored)
+    transaction.commit(session.installation.folder, session.store, changes, None, lambda: ())
+    transaction.remove_empty(session.installation.folder, state.folders)
+    after = tuple(
+        replace(item, status=_after(item), current_sha256=item.pristine_sha256) for item in _states(state, findings)
+    )
+    return session.report("revert", ExitCode.OK, "clean", files=after)
+
+
+def _is_ours(finding: Finding, state: State, session: Session) -> bool:
+    """Whether a file is to be put back: not one that a reinstallation has brought back already."""
+    if finding.status is FileStatus.MISSING:
+        entry = state.entry(finding.path)
+        recorded = session.installation.recorded_sha256(finding.path)
+        return entry is not None and recorded == entry.pristine_sha256
+    return finding.status in (FileStatus.PATCHED, FileStatus.FOREIGN)
+
+
+def _changes(session: Session, state: State, restored: Sequence[Finding]) -> list[Change]:
+    folder = session.installation.folder
+    changes: list[Change] = []
+    for finding in restored:
+        entry = state.entry(finding.path)
+        assert entry is not None
+        after = None if entry.added else session.store.get(entry.pristine_sha256)
+        changes.append(Change(entry.path, after, finding.current_sha256, entry.pristine_mtime_ns))
+    paths = [finding.path for finding in restored]
+    kept = {item.path: item for item in state.caches if _belongs(item.path, paths)}
+    present = {cache for path in paths for cache in bytecode.caches_of(folder, path)}
+    for cache in sorted({*kept, *present}):
+        item = kept.get(cache)
+        expected = sha256((folder / cache).read_bytes()) if cache in present else ""
+        after = session.store.get(item.pristine_sha256) if item else None
+        if after is None or sha256(after) != expected:
+            changes.append(Change(cache, after, expected, item.pristine_mtime_ns if item else 0))
+    return [*changes, *_record_change(session, state)]
+
+
+def _belongs(cache: str, paths: Sequence[str]) -> bool:
+    folder, _, name = cache.rpartition("/__pycache__/")
+    return f"{folder}/{name.partition('.')[0]}.py" in paths
+
+
+def _record_change(session: Session, state: State) -> list[Change]:
+    record = session.installation.record
+    if record is None or state.record is None:
+        return []
+    if sha256(record.data) == state.record.patched_sha256:
+        after = session.store.get(state.record.pristine_sha256)
+    else:
+        after = record.without_rows([entry.path for entry in state.files if entry.added])
+    if after == record.data:
+        return []
+    return [Change(state.record.path, after, sha256(record.data), state.record.pristine_mtime_ns)]
+
+
+def _states(state: State, findings: Sequence[Finding]) -> tuple[FileState, ...]:
+    return tuple(
+        FileState(
+            entry.path,
+            finding.status,
+            entry.added,
+            entry.pristine_sha256,
+            entry.patched_sha256,
+            finding.current_sha256,
+        )
+        for entry, finding in zip(state.files, findings, strict=True)
+    )
+
+
+def _after(item: FileState) -> FileStatus:
+    return FileStatus.MISSING if item.added else FileStatus.PRISTINE

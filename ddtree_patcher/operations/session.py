@@ -1,0 +1,123 @@
+"""What every command begins with: which installation, which state folder, which patchset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .. import installation as installations
+from .. import patchset as patchsets
+from ..errors import PatchError
+from ..installation import Installation
+from ..model import Diagnostic, ExitCode, PatchsetIdentity, Report
+from ..patchset import Description, Loaded
+from ..store import State, Store
+
+
+def _silent(message: str) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options before the command's name."""
+
+    python: str = ""  # empty: the interpreter that runs the tool
+    root: str = ""  # empty: where ``python`` imports the package from
+    patchset: str = patchsets.DEFAULT
+    state_dir: str = ""  # empty: beside the package
+    lock_timeout: float = 0.0  # seconds
+    allow_editable: bool = False
+    break_system: bool = False
+    say: Callable[[str], None] = field(default=_silent, compare=False)  # told what takes time
+
+
+@dataclass(frozen=True)
+class Session:
+    """One command's view of the world, each part looked up when it is first asked for."""
+
+    options: Options
+
+    @cached_property
+    def description(self) -> Description:
+        """The patchset's identity, without running its code."""
+        return patchsets.describe(patchsets.locate(self.options.patchset))
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        return patchsets.load(self.options.patchset)
+
+    @cached_property
+    def installation(self) -> Installation:
+        described = self.description
+        return installations.find(
+            described.package or "sglang",
+            described.distribution or "sglang",
+            python=self.options.python,
+            root=self.options.root,
+        )
+
+    @cached_property
+    def store(self) -> Store:
+        return Store.beside(self.installation.folder, self.options.state_dir)
+
+    def state(self) -> State | None:
+        return self.store.state()
+
+    def refuse_unsafe(self) -> None:
+        """Raise unless the installation may be patched."""
+        options = self.options
+        for error in installations.refusals(
+            self.installation, allow_editable=options.allow_editable, break_system=options.break_system
+        ):
+            raise error
+
+    def refuse_not_ours(self) -> None:
+        """Raise unless the installation may be written to; what is put back needs no proof of being pristine."""
+        for error in installations.ownership(self.installation, self.options.allow_editable, self.options.break_system):
+            raise error
+
+    def refuse_unsuited(self) -> None:
+        """Raise unless the installation has what the patchset builds on."""
+        from ..errors import EnvironmentRefused
+        from ..tree import Tree, read_from
+
+        tree = Tree(read_from(self.installation.folder))
+        for item in self.loaded.patchset.preconditions:
+            if not item.shape.holds(tree):
+                where = f"{self.installation.distribution} {self.installation.version or '(version unknown)'}"
+                raise EnvironmentRefused(f"{where}: {item.summary}", remedy=item.remedy)
+
+    def report(self, command: str, exit_code: ExitCode, outcome: str = "", **parts: object) -> Report:
+        """A report about this installation and patchset."""
+        return Report(
+            command=command,
+            exit_code=exit_code,
+            outcome=outcome or exit_code.symbol,
+            installation=self.installation.describe(),
+            patchset=self.identity,
+            **parts,  # type: ignore[arg-type]
+        )
+
+    @property
+    def identity(self) -> PatchsetIdentity:
+        return self.description.identity
+
+    def failure(self, command: str, error: PatchError) -> Report:
+        """A report of an error, with as much of the surroundings as is known."""
+        known = self.__dict__.get("installation")
+        described = self.__dict__.get("description")
+        return Report(
+            command=command,
+            exit_code=error.exit_code,
+            outcome=error.exit_code.symbol,
+            installation=known.describe() if known else {},
+            patchset=described.identity if described else PatchsetIdentity(),
+            diagnostics=error.diagnostics(),
+        )
+
+
+def worst(diagnostics: tuple[Diagnostic, ...], otherwise: ExitCode) -> ExitCode:
+    """CONFLICT when a diagnostic is an error, else what it would be."""
+    return ExitCode.CONFLICT if any(item.severity.value == "error" for item in diagnostics) else otherwise

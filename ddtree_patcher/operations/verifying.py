@@ -1,0 +1,152 @@
+"""``verify``: is what is on disk what was applied, and does it work?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..model import (
+    CheckOutcome,
+    CheckResult,
+    Diagnostic,
+    ExitCode,
+    FileState,
+    FileStatus,
+    Report,
+    Severity,
+    StepOutcome,
+    StepResult,
+    Tier,
+)
+from ..pristine import Finding, Pristine, explain
+from ..store import State
+from ..tree import Tree, read_from
+from ..verification.static import Subject, static_checks
+from ..verification.tiers import running_checks, unmet_requirement
+from .session import Session
+
+
+def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
+    """Run the tiers on what is there. Never writes."""
+    state = session.state()
+    if session.store.journal() is not None:
+        return _not_applied(
+            session,
+            "interrupted",
+            "an earlier run ended half way",
+            "Run `ddtree-patch apply` or `revert`: either recovers first.",
+        )
+    if state is None:
+        return _not_applied(session, "clean", "nothing is applied here", "Run `ddtree-patch apply`.")
+    look = Pristine(session.installation, session.store, state)
+    findings = [look.find(entry.path) for entry in state.files]
+    bad = [item for item in findings if item.status is not FileStatus.PATCHED]
+    checks = [_as_applied(bad)]
+    if state.patchset.digest != session.identity.digest:
+        reason = f"{state.patchset.id} {state.patchset.version} is applied, and this is another version of the patchset"
+        checks.append(CheckResult(Tier.STATIC, "patchset-current", CheckOutcome.FAILED, reason))
+    checks += static_checks(subject_on_disk(session, state, look))
+    upto = max(upto, required or upto, key=lambda tier: tier.rank)
+    if not any(item.outcome is CheckOutcome.FAILED for item in checks):
+        checks += run_tiers(session, [entry.path for entry in state.files], upto)
+    elif upto is not Tier.STATIC:
+        checks.append(CheckResult(upto, str(upto), CheckOutcome.NOT_RUN, "the static tier failed"))
+    diagnostics = [explain(item, patched=True) for item in bad]
+    code = judge(checks, required, diagnostics)
+    return session.report(
+        "verify",
+        code,
+        steps=_steps(session, state, whole=not bad),
+        files=tuple(_file(entry_path, look, state) for entry_path in (entry.path for entry in state.files)),
+        checks=tuple(checks),
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def run_tiers(session: Session, paths: Sequence[str], upto: Tier) -> tuple[CheckResult, ...]:
+    """The tiers beyond ``static`` on the tree as it is on disk."""
+    patchset, folder = session.loaded.patchset, session.loaded.folder
+    smoke: Path | None = folder / patchset.smoke if patchset.smoke else None
+    installation = session.installation
+    return running_checks(
+        installation.interpreter.executable, installation.folder, paths, smoke, upto, session.options.say
+    )
+
+
+def judge(checks: Sequence[CheckResult], required: Tier | None, diagnostics: list[Diagnostic]) -> ExitCode:
+    """The exit code that checks deserve; says in ``diagnostics`` what failed."""
+    for item in checks:
+        if item.outcome is CheckOutcome.FAILED:
+            diagnostics.append(
+                Diagnostic(
+                    "verification_failed",
+                    Severity.ERROR,
+                    f"{item.tier} check {item.id} failed",
+                    detail=item.detail,
+                    remedy="See docs/statuses.md#verification_failed.",
+                )
+            )
+    reason = unmet_requirement(checks, required)
+    failed = any(item.outcome is CheckOutcome.FAILED for item in checks)
+    if reason and not failed:
+        diagnostics.append(
+            Diagnostic(
+                "not_run",
+                Severity.ERROR,
+                reason,
+                remedy="Install what is missing there, name another interpreter with --python, or drop --require.",
+            )
+        )
+    return ExitCode.VERIFICATION_FAILED if failed or reason else ExitCode.OK
+
+
+def subject_on_disk(session: Session, state: State, look: Pristine) -> Subject:
+    """What static checks look at when the patch is on disk."""
+    return Subject(
+        patchset=session.loaded.patchset,
+        steps=_steps(session, state, whole=True),
+        tree=Tree(read_from(session.installation.folder)),
+        pristine=Tree(look.read),
+        paths=tuple(entry.path for entry in state.files),
+        installation=session.installation,
+        drift=state.drift,
+    )
+
+
+def _as_applied(bad: Sequence[Finding]) -> CheckResult:
+    if not bad:
+        return CheckResult(Tier.STATIC, "files-as-applied", CheckOutcome.PASSED)
+    detail = "; ".join(f"{item.path} is {item.status}" for item in bad)
+    return CheckResult(Tier.STATIC, "files-as-applied", CheckOutcome.FAILED, detail)
+
+
+def _steps(session: Session, state: State, *, whole: bool) -> tuple[StepResult, ...]:
+    """The steps of the state. They are ``already`` there only while every file is as it was applied."""
+    known = session.loaded.patchset.by_id
+    outcome = StepOutcome.ALREADY if whole else StepOutcome.PENDING
+    return tuple(
+        StepResult(
+            step,
+            outcome if files else StepOutcome.NOT_NEEDED,
+            variant,
+            files,
+            known[step].summary if step in known else "",
+        )
+        for step, variant, files in state.steps
+    )
+
+
+def _file(path: str, look: Pristine, state: State) -> FileState:
+    finding, entry = look.find(path), state.entry(path)
+    assert entry is not None
+    return FileState(
+        path, finding.status, entry.added, entry.pristine_sha256, entry.patched_sha256, finding.current_sha256
+    )
+
+
+def _not_applied(session: Session, outcome: str, why: str, remedy: str) -> Report:
+    begun = time.perf_counter()
+    check = CheckResult(Tier.STATIC, "files-as-applied", CheckOutcome.FAILED, why, time.perf_counter() - begun)
+    diagnostic = Diagnostic(outcome, Severity.ERROR, f"{session.installation.root}: {why}", remedy=remedy)
+    return session.report("verify", ExitCode.VERIFICATION_FAILED, outcome, checks=(check,), diagnostics=(diagnostic,))

@@ -1,0 +1,166 @@
+"""What the files on disk are, and the pristine bytes beneath them: proved by RECORD, kept by the store."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+
+from .installation import Installation
+from .model import Diagnostic, FileStatus, InstallationStatus, Severity
+from .store import Entry, State, Store
+from .tree import read_from, sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One file: what it is, and the pristine bytes of it when they are known."""
+
+    path: str
+    status: FileStatus
+    current_sha256: str  # empty when there is no file
+    pristine_sha256: str  # empty when there is no pristine file, or none is known
+    pristine: bytes | None = field(default=None, repr=False)  # None when there is none, or none is known
+
+
+class Pristine:
+    """Looks at files of one installation. With ``allow_drift`` what is on disk counts as the base it is."""
+
+    def __init__(
+        self, installation: Installation, store: Store, state: State | None, *, allow_drift: bool = False
+    ) -> None:
+        self.installation = installation
+        self.store = store
+        self.state = state
+        self.allow_drift = allow_drift
+        self.findings: dict[str, Finding] = {}
+        self._read = read_from(installation.folder)
+
+    def read(self, path: str) -> bytes:
+        """The pristine bytes of a file, for the planner; unproved bytes are read too and stand in ``findings``."""
+        finding = self.find(path)
+        if finding.pristine is None:
+            raise FileNotFoundError(path)
+        return finding.pristine
+
+    def find(self, path: str) -> Finding:
+        if path not in self.findings:
+            self.findings[path] = self._find(path)
+        return self.findings[path]
+
+    def unproved(self) -> list[Finding]:
+        """The findings that no plan may be built on."""
+        bad = {FileStatus.FOREIGN} if self.allow_drift else {FileStatus.FOREIGN, FileStatus.UNKNOWN_BASE}
+        return [
+            item
+            for item in self.findings.values()
+            if item.status in bad and not (self.allow_drift and self._entry(item.path) is None)
+        ]
+
+    def _entry(self, path: str) -> Entry | None:
+        return self.state.entry(path) if self.state else None
+
+    def _find(self, path: str) -> Finding:
+        try:
+            data = self._read(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return self._missing(path)
+        digest, entry = sha256(data), self._entry(path)
+        recorded = self.installation.recorded_sha256(path)
+        if entry is not None and not entry.added:
+            return self._known(path, data, digest, entry, recorded)
+        if entry is not None:
+            status = FileStatus.PATCHED if digest == entry.patched_sha256 else FileStatus.FOREIGN
+            return Finding(path, status, digest, "")
+        if recorded and digest == recorded:
+            return Finding(path, FileStatus.PRISTINE, digest, digest, data)
+        status = FileStatus.FOREIGN if recorded else FileStatus.UNKNOWN_BASE
+        return Finding(path, status, digest, recorded or digest, data)
+
+    def _known(self, path: str, data: bytes, digest: str, entry: Entry, recorded: str) -> Finding:
+        drifted = self.state is not None and path in self.state.drift
+        if digest == entry.patched_sha256 and (drifted or recorded in ("", entry.pristine_sha256)):
+            return Finding(
+                path, FileStatus.PATCHED, digest, entry.pristine_sha256, self.store.get(entry.pristine_sha256)
+            )
+        if digest in (recorded, entry.pristine_sha256):
+            return Finding(path, FileStatus.WIPED, digest, digest, data)
+        return Finding(path, FileStatus.FOREIGN, digest, entry.pristine_sha256, data)
+
+    def _missing(self, path: str) -> Finding:
+        entry = self._entry(path)
+        if entry is not None and entry.added:
+            return Finding(path, FileStatus.WIPED, "", "")
+        return Finding(path, FileStatus.MISSING, "", self.installation.recorded_sha256(path))
+
+
+def installation_status(
+    installation: Installation, store: Store, state: State | None, digest: str, watched: Iterable[str] = ()
+) -> tuple[InstallationStatus, tuple[Finding, ...]]:
+    """What is there now, from digests alone. ``digest`` is that of the patchset at hand ("" when it is not known)."""
+    look = Pristine(installation, store, state)
+    paths = [entry.path for entry in state.files] if state else list(watched)
+    findings = tuple(look.find(path) for path in paths)
+    if store.journal() is not None:
+        return InstallationStatus.INTERRUPTED, findings
+    kinds = {item.status for item in findings}
+    if state is None:
+        bad = kinds & {FileStatus.FOREIGN, FileStatus.MISSING} if installation.record else set()
+        present = [item for item in findings if item.status is not FileStatus.MISSING or item.pristine_sha256]
+        return (InstallationStatus.DRIFTED if bad and _any(present) else InstallationStatus.CLEAN), findings
+    if kinds == {FileStatus.PATCHED}:
+        current = not digest or digest == state.patchset.digest
+        return (InstallationStatus.APPLIED if current else InstallationStatus.OUTDATED), findings
+    if kinds <= {FileStatus.WIPED, FileStatus.PATCHED} and _originals(state, findings) == {FileStatus.WIPED}:
+        return InstallationStatus.WIPED, findings
+    return InstallationStatus.DRIFTED, findings
+
+
+def foreign_files(installation: Installation, ours: Container[str] = ()) -> dict[str, str]:
+    """Every file of the package that is not what RECORD says, by path, with its digest ("": it is gone)."""
+    record = installation.record
+    found: dict[str, str] = {}
+    for path, row in record.rows.items() if record else ():
+        if row.sha256 and path not in ours and path.startswith(f"{installation.package}/"):
+            try:
+                with open(f"{installation.folder}/{path}", "rb") as file:
+                    digest = sha256(file.read())
+            except OSError:
+                digest = ""
+            if digest != row.sha256:
+                found[path] = digest
+    return found
+
+
+def _any(findings: list[Finding]) -> bool:
+    return any(item.status in (FileStatus.FOREIGN, FileStatus.MISSING) for item in findings)
+
+
+def _originals(state: State, findings: Iterable[Finding]) -> set[FileStatus]:
+    """The statuses of the files that SGLang itself has: a reinstallation restores those, not the ones we added."""
+    added = {entry.path for entry in state.files if entry.added}
+    return {item.status for item in findings if item.path not in added}
+
+
+CAUSES = {
+    FileStatus.FOREIGN: (
+        "somebody else edited this file",
+        "Reinstall SGLang (pip install --force-reinstall --no-deps), or pass --allow-drift to build on it as it is.",
+    ),
+    FileStatus.UNKNOWN_BASE: (
+        "RECORD has no digest of this file, so nothing proves that it is pristine",
+        "Reinstall SGLang from its wheel, or pass --allow-drift to build on it as it is.",
+    ),
+    FileStatus.MISSING: ("this file was deleted", "Reinstall SGLang (pip install --force-reinstall --no-deps)."),
+    FileStatus.WIPED: ("the patch is gone: SGLang was reinstalled over it", "Run `ddtree-patch apply` again."),
+}
+
+
+def explain(finding: Finding, *, patched: bool) -> Diagnostic:
+    """A finding as a diagnostic. ``patched``: the file belongs to an applied patchset."""
+    cause, remedy = CAUSES[finding.status]
+    if patched and finding.status is FileStatus.FOREIGN:
+        cause = "somebody edited this file after it was patched"
+        remedy = "Keep that edit elsewhere, then run `ddtree-patch revert --discard-edits` and apply again."
+    return Diagnostic(
+        finding.status.value, Severity.ERROR, f"{finding.path}: {cause}", remedy=remedy, path=finding.path
+    )

@@ -1,0 +1,1 @@
+"""One result model, drawn for people and for machines."""

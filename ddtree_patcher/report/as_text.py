@@ -1,0 +1,168 @@
+"""A report for people: what there is, what became of each step, what to do about it, and one closing line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..model import CheckOutcome, CheckResult, Diagnostic, ExitCode, FileState, Report, Severity, StepResult
+
+_GOOD = {"applied", "already", "upstreamed", "not_needed", "passed", "pristine", "patched", "clean", "ok"}
+_WAITING = {"pending", "not_run", "outdated", "changes", "warning", "wiped"}
+
+
+def render(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
+    """Draw the whole report; ``quiet`` leaves its problems and the closing line."""
+    if not quiet:
+        _installation(report, console)
+        _extra(report, console)
+        _steps(report.steps, console)
+        _files(report.files, console, verbose=verbose)
+        _checks(report.checks, console, verbose=verbose)
+    for item in report.diagnostics:
+        if not quiet or item.severity is Severity.ERROR:
+            _diagnostic(item, console)
+    console.print(_closing(report), highlight=False, soft_wrap=True)
+
+
+def styled(word: str) -> Text:
+    """A status word in the colour of what it means."""
+    style = "green" if word in _GOOD else "yellow" if word in _WAITING else "bold red"
+    return Text(word, style=style)
+
+
+def _installation(report: Report, console: Console) -> None:
+    facts = report.installation
+    if facts:
+        kind = f"{facts['kind']}{', by ' + str(facts['installer']) if facts['installer'] else ''}"
+        title = f"{facts['distribution']} {facts['version'] or '(version unknown)'}"
+        console.print(Text.assemble((title, "bold"), f" ({kind}) at {facts['root']}"), soft_wrap=True)
+        console.print(f"checked by {facts['python']} (Python {facts['python_version']})", style="dim", soft_wrap=True)
+
+
+def _steps(steps: Iterable[StepResult], console: Console) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("step", "outcome", "variant", "what it does"):
+        table.add_column(name, overflow="fold")
+    for step in steps:
+        table.add_row(step.id, styled(str(step.outcome)), step.variant, escape(step.summary))
+    if table.row_count:
+        console.print()
+        console.print(table)
+
+
+def _files(files: Iterable[FileState], console: Console, *, verbose: bool) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("file", "state", "pristine", "desired", "on disk"):
+        table.add_column(name, overflow="fold", no_wrap=name == "state")
+    length = 64 if verbose else 10
+    for item in files:
+        digests = (item.pristine_sha256, item.desired_sha256, item.current_sha256)
+        shown = [value[:length] or "-" for value in digests]
+        table.add_row(escape(item.path) + (" (added)" if item.added else ""), styled(str(item.status)), *shown)
+    if table.row_count:
+        console.print()
+        console.print(table)
+
+
+def _checks(checks: tuple[CheckResult, ...], console: Console, *, verbose: bool) -> None:
+    if not checks:
+        return
+    console.print()
+    for tier in dict.fromkeys(item.tier for item in checks):
+        mine = [item for item in checks if item.tier is tier]
+        counts = Counter(item.outcome for item in mine)
+        line = Text(f"{tier:<7}")
+        for outcome in CheckOutcome:
+            if counts[outcome]:
+                line.append(f" {counts[outcome]} ").append_text(styled(str(outcome)))
+        line.append(f"  {sum(item.seconds for item in mine):.1f} s", style="dim")
+        console.print(line)
+        for item in mine:
+            if verbose or item.outcome is not CheckOutcome.PASSED:
+                detail = f": {item.detail}" if item.detail else ""
+                console.print(Padding(styled(str(item.outcome)).append(f" {item.id}{detail}", "default"), (0, 0, 0, 2)))
+
+
+def _diagnostic(item: Diagnostic, console: Console) -> None:
+    style = {"error": "bold red", "warning": "yellow", "note": "cyan"}[item.severity.value]
+    place = f"{item.path}:{item.line}" if item.path and item.line else item.path
+    console.print()
+    console.print(Text.assemble((f"{item.severity} [{item.code}] ", style), item.summary), soft_wrap=True)
+    if place and place not in item.summary:
+        console.print(Text(f"  at {place}", style="dim"), soft_wrap=True)
+    for line in item.detail.splitlines():
+        console.print(Text(f"  {line}"), soft_wrap=True)
+    if item.remedy:
+        console.print(Text.assemble(("  remedy: ", "green"), item.remedy), soft_wrap=True)
+
+
+def _extra(report: Report, console: Console) -> None:
+    extra = report.extra
+    if "changes" in extra:
+        _diff(report, console)
+    if "recorded_files" in extra:
+        console.print(f"state folder: {extra['state_dir']}", soft_wrap=True)
+        console.print(f"{extra['recorded_files']} files recorded, {extra['foreign_files']} of them differ from RECORD")
+    if text := extra.get("diff") or extra.get("text"):
+        _colour_diff(str(text), console)
+    if snapshots := extra.get("snapshots"):
+        assert isinstance(snapshots, list)
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for name in snapshots[0]:
+            table.add_column(name)
+        for row in snapshots:
+            table.add_row(*(str(value) for value in row.values()))
+        console.print(table)
+
+
+def _diff(report: Report, console: Console) -> None:
+    snapshot = report.extra["snapshot"]
+    assert isinstance(snapshot, dict)
+    console.print(
+        f"compared with the snapshot of {snapshot['version']} ({snapshot['chosen']}): "
+        f"{snapshot['agreement']:.1%} of its symbols are the same"
+    )
+    changes, meaning = report.extra["changes"], report.extra["meaning"]
+    assert isinstance(changes, list) and isinstance(meaning, list)
+    for row in changes:
+        place = f"{row['path']}" + (f":{row['line']}" if row["line"] else "")
+        line = Text.assemble((f"{row['change']:<12}", "yellow"), f" {row['symbol'] or '(file)'}  ", (place, "dim"))
+        if row["moved_to"]:
+            line.append(f" -> {row['moved_to']}")
+        elif row["before"] != row["after"]:
+            line.append(f"  {row['before']} -> {row['after']}", style="dim")
+        console.print(line, soft_wrap=True)
+    if not changes:
+        console.print("no symbol differs", style="green")
+    console.print()
+    for row in meaning:
+        changed = f"; changed: {', '.join(row['changed_symbols'])}" if row["changed_symbols"] else ""
+        console.print(f"{row['step']:<14} {row['verdict']}{changed}", soft_wrap=True, highlight=False)
+
+
+def _colour_diff(text: str, console: Console) -> None:
+    console.print()
+    for line in text.splitlines():
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        console.print(Text(line, style="bold" if line.startswith(("+++", "---")) else style), soft_wrap=True)
+
+
+def _closing(report: Report) -> Text:
+    good = report.exit_code is ExitCode.OK
+    line = Text("\n" if report.steps or report.diagnostics else "")
+    line.append(f"{report.command}: ", "bold").append(report.outcome, "bold green" if good else "bold red")
+    if report.patchset.id:
+        line.append(f"  {report.patchset.id} {report.patchset.version} ({report.patchset.digest[:12]})", "dim")
+    if report.steps:
+        counts = Counter(str(step.outcome) for step in report.steps)
+        line.append("  " + ", ".join(f"{count} {word}" for word, count in counts.items()))
+    if not good:
+        line.append(f"  exit {int(report.exit_code)}", "dim")
+    return line

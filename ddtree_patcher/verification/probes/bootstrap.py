@@ -1,0 +1,179 @@
+"""Runs a probe program on an SGLang tree, in the interpreter that SGLang would run in.
+
+    python -B bootstrap.py --folder FOLDER [--stand-ins DIR] PROGRAM [ARGS ...]
+
+FOLDER holds ``sglang/`` and comes first on the path. PROGRAM is a Python file with ``checks()``, which yields pairs of
+a name and a callable; a callable returns a line of detail, or raises where the check fails. The last line of standard
+output is one JSON object, ``{"stand_ins": [...], "checks": [{"id", "outcome", "detail", "seconds"}]}``, and nothing
+else is written there: whatever libraries print goes to standard error.
+
+GPU-only modules that cannot be imported here are served by our stand-ins, one by one and on this process's path alone;
+every check then names them. A check that needs a third-party package that is not installed is ``not_run``; a missing
+module or name of SGLang's is a failure. Standard library only, Python 3.10 and later; no bytecode is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+GPU_ONLY_MODULES = ("sgl_kernel", "torchvision")
+FOLDER_VARIABLE = "DDTREE_PATCH_PROBE_FOLDER"  # where a program reads which tree it is to prove
+STAND_INS_VARIABLE = "DDTREE_PATCH_PROBE_STAND_INS"  # their folder and names, for a fresh process of the program's
+
+Check = tuple[str, Callable[[], str]]
+Record = dict[str, object]
+
+
+class StandIns:
+    """A finder that serves the named modules from our folder, and no other module that happens to lie there."""
+
+    def __init__(self, folder: str, names: Sequence[str]) -> None:
+        self.folder = folder
+        self.names = tuple(names)
+
+    def find_spec(self, name: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, [self.folder]) if name in self.names else None
+
+    def install(self) -> None:
+        sys.meta_path.insert(0, self)  # before the path: a module can be installed and still fail to import
+        os.environ[STAND_INS_VARIABLE] = json.dumps([self.folder, *self.names])
+
+
+def main(argv: Sequence[str]) -> None:
+    options = _parse(argv)
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
+        os.dup2(2, 1)
+        put_on_path(options.folder)
+        _use_the_cpu_where_there_is_no_gpu()
+        stand_ins = StandIns(options.stand_ins, [name for name in GPU_ONLY_MODULES if not _can_import(name)])
+        stand_ins.install()
+        records = [_run(check, stand_ins.names) for check in _checks_of(options.program, options.arguments)]
+        answer.write(json.dumps({"stand_ins": stand_ins.names, "checks": records}) + "\n")
+    sys.stderr.flush()
+    os._exit(0)  # the answer is out: no library's exit handler can delay it or change the status
+
+
+def put_on_path(folder: str) -> None:
+    """FOLDER first, in the place of this script's own folder, and no bytecode written into it."""
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    os.environ[FOLDER_VARIABLE] = sys.path[0] = os.path.realpath(folder)
+
+
+def missing_package(error: BaseException) -> str:
+    """The third-party package whose absence this error is; empty for every other error."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    package = error.name.partition(".")[0]
+    return "" if package == "sglang" else package
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bootstrap.py")
+    parser.add_argument("--folder", required=True, help="the folder that holds sglang/")
+    parser.add_argument("--stand-ins", default=str(Path(__file__).resolve().parent / "stand_ins"))
+    parser.add_argument("program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser.parse_args(argv)
+
+
+def _use_the_cpu_where_there_is_no_gpu() -> None:
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # asks without starting CUDA, which survives no fork
+    try:
+        import torch
+    except Exception:
+        return  # each check that needs it says so
+    if not torch.cuda.is_available():
+        os.environ["SGLANG_USE_CPU_ENGINE"] = "1"
+
+
+def _can_import(name: str) -> bool:
+    """Tried in a child process, as a broken binary module may leave traces behind or end the process."""
+    if importlib.util.find_spec(name) is None:
+        return False
+    if not hasattr(os, "fork"):
+        return _imports(name)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _imports(name) else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _imports(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except BaseException:  # whatever it raises, it cannot be used
+        return False
+    return True
+
+
+def _checks_of(program: str, arguments: Sequence[str]) -> Iterator[Check]:
+    """The program's checks; where it fails to give them, that is a check of the program's own name."""
+    sys.argv = [program, *arguments]
+    try:
+        yield from _load(program).checks()
+    except (Exception, SystemExit) as error:
+        yield Path(program).stem, partial(_raise, error)
+
+
+def _load(program: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"ddtree_patch_probe_{Path(program).stem}", program)
+    if spec is None or spec.loader is None:
+        raise RuntimeError(f"{program} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _raise(error: BaseException) -> str:
+    raise error
+
+
+def _run(check: Check, stand_ins: Sequence[str]) -> Record:
+    name, action = check
+    _forget_half_an_import()
+    started = time.monotonic()
+    try:
+        outcome, detail = "passed", action()
+    except (Exception, SystemExit) as error:  # argparse ends a process where a library would raise
+        outcome, detail = _verdict(error, stand_ins)
+    if stand_ins:
+        detail = f"{detail} [stand-ins: {', '.join(stand_ins)}]"
+    return {"id": name, "outcome": outcome, "detail": detail, "seconds": round(time.monotonic() - started, 3)}
+
+
+def _forget_half_an_import() -> None:
+    """Submodules without their package, which a failed import leaves behind, would fail the next one by a KeyError."""
+    if "sglang" not in sys.modules:
+        for name in [name for name in sys.modules if name.startswith("sglang.")]:
+            del sys.modules[name]
+
+
+def _verdict(error: BaseException, stand_ins: Sequence[str]) -> tuple[str, str]:
+    package = missing_package(error)
+    if package in stand_ins:
+        return "not_run", f"the stand-in for {package} lacks what was asked for: {error}"
+    if package:
+        missing = {package} if importlib.util.find_spec("torch") else {package, "torch"}  # the one that says most
+        names = " and ".join(sorted(missing)) + (" is" if len(missing) == 1 else " are")
+        return "not_run", f"{names} not installed in Python {platform.python_version()} ({sys.executable})"
+    traceback.print_exception(type(error), error, error.__traceback__)
+    return "failed", f"{type(error).__name__}: {error}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

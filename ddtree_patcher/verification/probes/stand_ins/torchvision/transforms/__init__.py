@@ -1,0 +1,6 @@
+"""Stand-in: see the package."""
+
+from . import functional
+from .functional import InterpolationMode
+
+__all__ = ["InterpolationMode", "functional"]

@@ -1,0 +1,5 @@
+"""Stand-in: see the package."""
+
+from . import functional
+
+__all__ = ["functional"]

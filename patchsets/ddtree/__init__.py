@@ -1,0 +1,38 @@
+"""DDTREE (Diffusion Draft Tree) speculative decoding for SGLang: the ordered steps at a glance.
+
+Each step says what it does, why, and what proves it, in its own file under ``steps/``. ``fragments/`` holds the code
+that goes into existing modules, ``runtime/`` the modules that are added, ``smoke.py`` the program that the target's
+own interpreter runs to confirm the wiring.
+"""
+
+from ddtree_patcher.patchset import Patchset, Precondition
+from ddtree_patcher.shape import HasFile
+
+from .files import DFLASH_INFO
+from .steps import choices, enum, flags, validation, verify_input, worker_branch, worker_import
+
+PATCHSET = Patchset(
+    id="ddtree",
+    version="0.1.0",
+    summary="DDTREE speculative decoding: one DFLASH draft forward, a tree of candidates, one target forward",
+    distribution="sglang",
+    package="sglang",
+    supports=">=0.5.11,<=0.5.13.post1",
+    preconditions=(
+        Precondition(
+            HasFile(DFLASH_INFO),
+            "this SGLang has no DFLASH speculative decoding, on which DDTREE is built",
+            "Install SGLang 0.5.11 or later: it is the first release that has DFLASH.",
+        ),
+    ),
+    steps=(
+        enum.STEP,
+        flags.STEP,
+        validation.STEP,
+        choices.STEP,
+        verify_input.STEP,
+        worker_import.STEP,
+        worker_branch.STEP,
+    ),
+    smoke="smoke.py",
+)

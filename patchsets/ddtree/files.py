@@ -1,0 +1,27 @@
+"""The files of SGLang that the steps speak of, and the code that they bring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ddtree_patcher.codemods import Fragments
+
+SERVER_ARGS = "sglang/srt/server_args.py"
+SPECULATIVE_HOOK = "sglang/srt/arg_groups/speculative_hook.py"
+SPEC_INFO = "sglang/srt/speculative/spec_info.py"
+SPEC_REGISTRY = "sglang/srt/speculative/spec_registry.py"
+DFLASH_INFO = "sglang/srt/speculative/dflash_info.py"
+DFLASH_WORKER = "sglang/srt/speculative/dflash_worker.py"
+DDTREE_ARGS = "sglang/srt/speculative/ddtree_args.py"
+
+_HERE = Path(__file__).parent
+
+
+def fragments(name: str) -> Fragments:
+    """The definitions of one file under ``fragments/``."""
+    return Fragments.load(_HERE / "fragments" / name)
+
+
+def runtime(name: str) -> bytes:
+    """The content of a module that is added, with ``\\n`` newlines however it was checked out."""
+    return (_HERE / "runtime" / name).read_bytes().replace(b"\r\n", b"\n")

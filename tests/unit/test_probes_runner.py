@@ -1,0 +1,281 @@
+"""Probes: what becomes of a program's answer, and of a program that gives none."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ddtree_patcher.model import CheckOutcome, CheckResult, Tier
+from ddtree_patcher.verification.probes_runner import BOOTSTRAP, IMPORTS, PROBES, run_probe
+
+
+class Bench:
+    """A tree that looks like SGLang's, and programs to run on it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / "site"
+        self.write("sglang/__init__.py", "")
+        self.write("sglang/good.py", "VALUE = 'from the tree'\n")
+
+    def write(self, path: str, text: str) -> None:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def run(self, program: str, *, args: Sequence[str] = (), time_limit: float = 30.0) -> tuple[CheckResult, ...]:
+        file = self.root / "program.py"
+        file.write_text(textwrap.dedent(program), encoding="utf-8")
+        return run_probe(sys.executable, self.folder, file, args, Tier.SMOKE, time_limit)
+
+    def run_one(self, body: str, **options: float) -> CheckResult:
+        """A program whose only check has this body."""
+        program = "def checks():\n    yield 'one', one\ndef one():\n" + textwrap.indent(textwrap.dedent(body), "    ")
+        (result,) = self.run(program, **options)  # type: ignore[arg-type]
+        return result
+
+    def imports(self, *modules: str, args: Sequence[str] = ()) -> dict[str, CheckResult]:
+        results = run_probe(sys.executable, self.folder, IMPORTS, [*args, *modules], Tier.IMPORT, 60.0)
+        return {result.id: result for result in results}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+class TestAnAnswer:
+    def test_each_check_is_one_result_of_the_tier(self, bench: Bench) -> None:
+        results = bench.run(
+            """
+            import sys
+            def checks():
+                yield "first", lambda: "fine " + " ".join(sys.argv[1:])
+                yield "second", broken
+            def broken():
+                raise AssertionError("2 is not 3")
+            """,
+            args=["a", "--b"],
+        )
+        assert [(result.tier, result.id, result.outcome) for result in results] == [
+            (Tier.SMOKE, "first", CheckOutcome.PASSED),
+            (Tier.SMOKE, "second", CheckOutcome.FAILED),
+        ]
+        assert results[0].detail.startswith("fine a --b")
+        assert results[1].detail.startswith("AssertionError: 2 is not 3")
+
+    def test_the_folder_comes_first_on_the_path(self, bench: Bench) -> None:
+        result = bench.run_one("import sys, sglang.good; return sglang.good.VALUE + ' ' + sys.path[0]")
+        assert result.detail.startswith(f"from the tree {bench.folder}")
+
+    def test_stand_ins_are_named_by_every_check_that_ran_with_them(self, bench: Bench) -> None:
+        result = bench.run_one("import sgl_kernel.kvcacheio; return sgl_kernel.kvcacheio.__file__")
+        assert str(PROBES / "stand_ins") in result.detail
+        assert "[stand-ins: sgl_kernel" in result.detail
+
+    def test_a_module_that_can_be_imported_is_not_stood_in_for(self, bench: Bench) -> None:
+        bench.write("sgl_kernel/__init__.py", "REAL = True\n")
+        result = bench.run_one("import sgl_kernel; return str(sgl_kernel.REAL)")
+        assert result.detail.startswith("True")
+        assert "sgl_kernel" not in result.detail
+
+    def test_a_module_that_is_there_and_cannot_be_imported_is_stood_in_for(self, bench: Bench) -> None:
+        bench.write("sgl_kernel/__init__.py", "raise OSError('libcuda.so.1: cannot open shared object file')\n")
+        result = bench.run_one("import sgl_kernel; return sgl_kernel.__file__")
+        assert str(PROBES / "stand_ins" / "sgl_kernel") in result.detail
+
+    def test_a_stand_in_kernel_refuses_to_run(self, bench: Bench) -> None:
+        result = bench.run_one("from sgl_kernel import gemm; gemm(1)")
+        assert result.outcome is CheckOutcome.FAILED
+        assert "sgl_kernel.gemm was called" in result.detail
+
+    def test_what_libraries_print_does_not_corrupt_it(self, bench: Bench) -> None:
+        result = bench.run_one(
+            """
+            import os, sys
+            print("noise, no newline at the end", end="", flush=True)
+            sys.__stdout__.write("{}")
+            os.write(1, b"{\\n")
+            os.system("echo from a child")
+            return "quiet"
+            """
+        )
+        assert (result.outcome, result.detail[:5]) == (CheckOutcome.PASSED, "quiet")
+
+    def test_an_exit_handler_cannot_change_it(self, bench: Bench) -> None:
+        result = bench.run_one("import atexit, os; atexit.register(os._exit, 3); return 'answered'")
+        assert result.outcome is CheckOutcome.PASSED
+
+    def test_sys_exit_fails_its_own_check_alone(self, bench: Bench) -> None:
+        first, second = bench.run(
+            """
+            import sys
+            def checks():
+                yield "exits", lambda: sys.exit(2)
+                yield "goes-on", lambda: "still here"
+            """
+        )
+        assert (first.outcome, first.detail[:13]) == (CheckOutcome.FAILED, "SystemExit: 2")
+        assert second.outcome is CheckOutcome.PASSED
+
+    def test_no_bytecode_is_written_into_the_tree(self, bench: Bench) -> None:
+        bench.run_one("import sglang.good; return ''")
+        bench.imports("sglang.good")
+        assert [path.name for path in bench.folder.rglob("*") if "pyc" in path.name] == []
+
+    def test_it_runs_in_an_empty_folder_that_is_gone_afterwards(self, bench: Bench) -> None:
+        result = bench.run_one(
+            "import os, tempfile; assert not os.listdir(); open('left', 'w').close(); return tempfile.gettempdir()"
+        )
+        assert not Path(result.detail.partition(" [")[0]).exists()
+
+    def test_there_is_nothing_on_standard_input(self, bench: Bench) -> None:
+        assert bench.run_one("import sys; return repr(sys.stdin.read())").detail.startswith("''")
+
+
+class TestWhatIsMissing:
+    def test_a_third_party_package_makes_it_not_run(self, bench: Bench) -> None:
+        bench.write("sglang/needs.py", "import surely_not_installed.part\n")
+        result = bench.run_one("import sglang.needs")
+        assert result.outcome is CheckOutcome.NOT_RUN
+        assert result.detail.startswith("surely_not_installed ")
+        assert "not installed in Python 3." in result.detail
+
+    def test_a_package_that_half_imported_does_not_fail_the_next_check(self, bench: Bench) -> None:
+        bench.write("sglang/__init__.py", "import sglang.good\nimport surely_not_installed\n")
+        results = bench.run(
+            """
+            def checks():
+                yield "first", check
+                yield "second", check
+            def check():
+                from sglang.good import VALUE
+                return VALUE
+            """
+        )
+        assert [result.outcome for result in results] == [CheckOutcome.NOT_RUN, CheckOutcome.NOT_RUN]
+
+    def test_a_module_of_sglang_is_a_failure(self, bench: Bench) -> None:
+        result = bench.run_one("import sglang.no_such_module")
+        assert (result.outcome, "sglang.no_such_module" in result.detail) == (CheckOutcome.FAILED, True)
+
+    def test_a_name_of_sglang_is_a_failure(self, bench: Bench) -> None:
+        result = bench.run_one("from sglang.good import nothing")
+        assert (result.outcome, "nothing" in result.detail) == (CheckOutcome.FAILED, True)
+
+    def test_what_a_stand_in_lacks_makes_it_not_run_and_says_so(self, bench: Bench) -> None:
+        result = bench.run_one("import torchvision.models")
+        assert result.outcome is CheckOutcome.NOT_RUN
+        assert result.detail.startswith("the stand-in for torchvision lacks")
+
+    def test_a_program_that_needs_a_missing_package_itself(self, bench: Bench) -> None:
+        (result,) = bench.run("import surely_not_installed")
+        assert (result.id, result.outcome) == ("program", CheckOutcome.NOT_RUN)
+
+
+class TestNoAnswer:
+    def test_a_crash_gives_the_tail_of_standard_error(self, bench: Bench) -> None:
+        result = bench.run_one("import os, sys; print('last words', file=sys.stderr, flush=True); os.abort()")
+        assert (result.id, result.outcome) == ("program", CheckOutcome.FAILED)
+        assert result.detail.startswith("ended by signal 6 before it answered")
+        assert "last words" in result.detail
+
+    def test_an_exit_in_the_middle(self, bench: Bench) -> None:
+        result = bench.run_one("import os; os._exit(7)")
+        assert result.detail.startswith("ended with status 7")
+        assert bench.run_one("import os; os._exit(0)").detail.startswith("its answer cannot be read")
+
+    def test_a_program_that_cannot_be_loaded_is_one_failed_check(self, bench: Bench) -> None:
+        (result,) = bench.run("def checks(:\n")
+        assert (result.id, result.outcome) == ("program", CheckOutcome.FAILED)
+        assert "SyntaxError" in result.detail
+
+    def test_checks_that_raise_between_two(self, bench: Bench) -> None:
+        first, second = bench.run("def checks():\n    yield 'first', lambda: ''\n    raise ValueError('no more')\n")
+        assert (first.outcome, second.id) == (CheckOutcome.PASSED, "program")
+        assert second.detail.startswith("ValueError: no more")
+
+    def test_the_time_limit_kills_it_and_its_children(self, bench: Bench) -> None:
+        note = bench.root / "pid"
+        result = bench.run_one(
+            f"""
+            import subprocess, time
+            child = subprocess.Popen(["sleep", "300"])
+            open({str(note)!r}, "w").write(str(child.pid))
+            time.sleep(300)
+            """,
+            time_limit=2.0,
+        )
+        assert result.detail.startswith("no answer within 2 seconds")
+        assert 2.0 <= result.seconds < 15.0
+        assert _ends(int(note.read_text()))
+
+    def test_an_interpreter_that_is_not_there(self, bench: Bench) -> None:
+        (result,) = run_probe("/no/such/python", bench.folder, BOOTSTRAP, [], Tier.SMOKE, 5.0)
+        assert result.outcome is CheckOutcome.FAILED
+        assert result.detail.startswith("/no/such/python cannot be started")
+
+
+class TestImports:
+    def test_each_module_is_imported_afresh_and_from_the_tree(self, bench: Bench) -> None:
+        bench.write("sglang/first.py", "import sglang\nassert not hasattr(sglang, 'seen')\nsglang.seen = True\n")
+        bench.write("sglang/second.py", "import sglang\nassert not hasattr(sglang, 'seen')\n")
+        results = bench.imports("sglang.first", "sglang.second")
+        assert {result.outcome for result in results.values()} == {CheckOutcome.PASSED}
+        assert results["import:sglang.first"].detail.startswith("loaded from sglang/first.py")
+        assert results["import:sglang.first"].tier is Tier.IMPORT
+
+    def test_a_module_from_elsewhere_is_a_failure(self, bench: Bench) -> None:
+        result = bench.imports("json")["import:json"]
+        assert (result.outcome, "not under" in result.detail) == (CheckOutcome.FAILED, True)
+
+    def test_one_that_hangs_crashes_or_exits_does_not_stop_the_next(self, bench: Bench) -> None:
+        bench.write("sglang/hangs.py", "import time\ntime.sleep(300)\n")
+        bench.write("sglang/crashes.py", "import os\nos.abort()\n")
+        bench.write("sglang/exits.py", "raise SystemExit(4)\n")
+        bench.write("sglang/needs.py", "import surely_not_installed\n")
+        names = ["hangs", "crashes", "exits", "needs", "good"]
+        results = bench.imports(*[f"sglang.{name}" for name in names], args=["--time-limit", "1"])
+        details = {name: results[f"import:sglang.{name}"].detail for name in names}
+        assert "still importing after 1 seconds" in details["hangs"]
+        assert "ended with status -6 while importing" in details["crashes"]
+        assert "SystemExit: 4" in details["exits"]
+        assert results["import:sglang.needs"].outcome is CheckOutcome.NOT_RUN
+        assert results["import:sglang.good"].outcome is CheckOutcome.PASSED
+
+    def test_without_fork_a_new_interpreter_does_it(self, bench: Bench) -> None:
+        bench.write("sglang/uses_kernels.py", "import sgl_kernel\nprint('noise')\n")
+        results = bench.run(
+            f"""
+            import os, runpy, sys
+            del os.fork
+            sys.argv[1:] = ["sglang.uses_kernels", "sglang.no_such_module"]
+            def checks():
+                import importlib.util
+                spec = importlib.util.spec_from_file_location("imports", {str(IMPORTS)!r})
+                imports = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(imports)
+                return imports.checks()
+            """
+        )
+        assert [result.outcome for result in results] == [CheckOutcome.PASSED, CheckOutcome.FAILED]
+        assert results[0].detail.startswith("loaded from sglang/uses_kernels.py")
+
+
+def _ends(pid: int) -> bool:
+    """Whether a process ends within a few seconds (a zombie that nobody reaps has ended too)."""
+    for _ in range(50):
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.1)
+    return False
