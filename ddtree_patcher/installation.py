@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -277,6 +275,9 @@ def _own_facts() -> dict[str, Any]:
 
 
 def _ask(python: str, package: str) -> dict[str, Any]:
+    import subprocess  # late: the commands that name no interpreter start faster without
+    import tempfile
+
     # Absolute, as it runs in another folder; not resolved, as a virtual environment is found by its own path.
     program = os.path.abspath(python) if "/" in python else python
     command: Sequence[str] = [program, "-c", _ASK, package]

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,9 +159,11 @@ def locate(name: str) -> Path:
         return given.resolve()
     if (resources.folder("patchsets") / name / "__init__.py").is_file():
         return resources.folder("patchsets") / name
+    from importlib.metadata import entry_points  # late: it costs more than the rest of `status`
+
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda item: item.name):
         if point.name == name:
-            spec = importlib.util.find_spec(point.module)
+            spec = find_spec(point.module)
             if spec is None or not spec.submodule_search_locations:
                 raise UsageError(f"the entry point {name} = {point.value} is not a package", remedy=_write_one())
             return Path(next(iter(spec.submodule_search_locations)))
@@ -214,11 +215,9 @@ def load(name: str = DEFAULT) -> Loaded:
     module_name = f"ddtree_patchset_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
     for stale in [item for item in sys.modules if item == module_name or item.startswith(f"{module_name}.")]:
         del sys.modules[stale]
-    spec = importlib.util.spec_from_file_location(
-        module_name, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
+    spec = spec_from_file_location(module_name, folder / "__init__.py", submodule_search_locations=[str(folder)])
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = module_from_spec(spec)
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)

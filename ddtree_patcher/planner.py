@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from . import graph
 from .codemods import AddFile, AlreadySo, Codemod, Found, Location, NotFound, Splice, apply_splices
 from .contract import breaches
+from .digest import sha256
 from .errors import PatchsetError, SourceError
 from .model import Diagnostic, Severity, StepOutcome, StepResult
 from .patchset import Patchset, Step, Variant
 from .spans import Ledger
-from .tree import Tree, sha256
+from .tree import Tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
+from .digest import read_from, sha256
 from .installation import Installation
 from .model import Diagnostic, FileStatus, InstallationStatus, Severity
 from .store import Entry, State, Store
-from .tree import read_from, sha256
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,16 @@ from .errors import EnvironmentRefused
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row. ``sha256`` is lower-case hex, and empty where the row has no (or another kind of) hash."""
+    """One row, as it is written: ``hash`` is ``algorithm=value`` in URL-safe base64, or empty."""
 
     path: str
-    sha256: str
+    hash: str
     size: int = -1  # -1 where the row has none
+
+    @property
+    def sha256(self) -> str:
+        """Lower-case hex; empty where the row has no (or another kind of) hash."""
+        return _hex(self.hash)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def parse(data: bytes, where: str) -> Record:
             problems.append(f"line {number}: {','.join(fields)[:80]}")
             continue
         path, digest, size = fields
-        rows[path] = Row(path, _hex(digest), int(size) if size else -1)
+        rows[path] = Row(path, digest, int(size) if size else -1)
     if problems or not rows:
         detail = "; ".join(problems[:5]) or "it has no rows"
         raise EnvironmentRefused(f"{where} is damaged: {detail}", remedy=_REMEDY)

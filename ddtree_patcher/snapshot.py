@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -18,13 +18,13 @@ from pathlib import Path, PurePosixPath
 from packaging.version import InvalidVersion, Version
 
 from . import resources
+from .digest import Read
 from .errors import UsageError
 from .fingerprint import Symbol, SymbolKind, fingerprint
 from .model import Word
 
 SCHEMA = "ddtree-patch.snapshot/1"
 
-Read = Callable[[str], bytes]
 """Gives the bytes of a file by its path relative to the folder that holds the package; else ``FileNotFoundError``."""
 
 

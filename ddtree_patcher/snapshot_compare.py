@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from .digest import Read
 from .errors import SourceError, UsageError
 from .fingerprint import MODULE, Symbol, SymbolKind
 from .model import Word
-from .snapshot import Absent, FileFingerprint, Read, Snapshot, fingerprint_file, version_order
+from .snapshot import Absent, FileFingerprint, Snapshot, fingerprint_file, version_order
 
 
 class ChangeKind(Word):

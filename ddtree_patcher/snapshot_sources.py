@@ -9,8 +9,8 @@ from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import NamedTuple
 
+from .digest import Read
 from .errors import UsageError
-from .snapshot import Read
 
 
 class WheelSource(NamedTuple):

@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from .digest import sha256
 from .errors import EnvironmentRefused, PatchError, UsageError
 from .model import PatchsetIdentity
-from .tree import sha256
 
 NAME = ".ddtree-patch"
 STATE_SCHEMA = "ddtree-patch.state/1"

@@ -29,10 +29,10 @@ from pathlib import Path
 from types import FrameType
 
 from . import bytecode
+from .digest import sha256
 from .errors import Conflict, EnvironmentRefused, Interrupted, PatchError
 from .model import CheckOutcome, CheckResult, Diagnostic, Severity
 from .store import Journal, JournalEntry, State, Store, inside, sync_folder
-from .tree import sha256
 
 Check = Callable[[], Sequence[CheckResult]]
 

@@ -6,26 +6,11 @@ what the files will be, and a test's view of what they were, are both trees.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from functools import lru_cache
 
 from .codemods.source import Source
-
-Read = Callable[[str], bytes]  # raises FileNotFoundError
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def read_from(folder: Path) -> Read:
-    """Read files below a folder."""
-
-    def read(path: str) -> bytes:
-        return (folder / path).read_bytes()
-
-    return read
+from .digest import Read, sha256
 
 
 class Tree:
@@ -34,7 +19,6 @@ class Tree:
     def __init__(self, read: Read, files: Mapping[str, bytes] | None = None) -> None:
         self._read = read
         self._known: dict[str, bytes | None] = dict(files or {})
-        self._sources: dict[str, tuple[bytes, Source]] = {}
 
     def get(self, path: str) -> bytes | None:
         """The bytes of a file; ``None`` where there is none."""
@@ -53,12 +37,12 @@ class Tree:
         data = self.get(path)
         if data is None:
             return None
-        known = self._sources.get(path)
-        if known is None or known[0] != data:
-            known = (data, Source.parse(data, path))
-            self._sources[path] = known
-        return known[1]
+        return _parsed(data, path)
 
     def digests(self) -> dict[str, str]:
         """The digest of every file that was asked for ("" where there was none)."""
         return {path: "" if data is None else sha256(data) for path, data in sorted(self._known.items())}
+
+
+# Several trees hold the same bytes: pristine, planned, on disk. A file is parsed once for all of them.
+_parsed = lru_cache(maxsize=256)(Source.parse)

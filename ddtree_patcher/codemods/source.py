@@ -100,7 +100,7 @@ class Source:
         chain: list[ast.AST] = [self.tree]
         while chain[0] is not node:
             inner = [child for child in ast.iter_child_nodes(chain[0]) if child is node or _may_hold(child, node)]
-            chain[:0] = [next((child for child in inner if _holds(child, node)), inner[0])]
+            chain[:0] = inner if len(inner) == 1 else [next(child for child in inner if _holds(child, node))]
         return chain[1:]
 
     @cached_property

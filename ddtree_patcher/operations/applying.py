@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .. import bytecode, transaction
+from ..digest import sha256
 from ..lock import locked
 from ..model import (
     CheckOutcome,
@@ -23,7 +24,7 @@ from ..model import (
 from ..pristine import foreign_files
 from ..store import Entry, State
 from ..transaction import Change
-from ..tree import Tree, sha256
+from ..tree import Tree
 from ..verification.static import Subject, static_checks
 from .planning import Prepared, SavedPlan, Selection, prepare, refuse_stale
 from .session import Session

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..digest import Read
 from ..model import ExitCode, FileState, FileStatus, Report
 from ..pristine import Pristine
 from ..snapshot import Absent, Snapshot, to_bytes
 from ..snapshot import capture as take
 from ..snapshot_sources import read_wheel
 from ..store import write_output
-from ..tree import Read
 from .session import Session
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .. import bytecode, transaction
+from ..digest import sha256
 from ..lock import locked
 from ..model import Diagnostic, ExitCode, FileState, FileStatus, Report, Severity
 from ..pristine import Finding, Pristine, explain
 from ..store import State
 from ..transaction import Change
-from ..tree import sha256
 from .session import Session
 
 

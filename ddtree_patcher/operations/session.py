@@ -80,8 +80,9 @@ class Session:
 
     def refuse_unsuited(self) -> None:
         """Raise unless the installation has what the patchset builds on."""
+        from ..digest import read_from
         from ..errors import EnvironmentRefused
-        from ..tree import Tree, read_from
+        from ..tree import Tree
 
         tree = Tree(read_from(self.installation.folder))
         for item in self.loaded.patchset.preconditions:

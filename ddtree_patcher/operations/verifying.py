@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..digest import read_from
 from ..model import (
     CheckOutcome,
     CheckResult,
@@ -21,7 +22,7 @@ from ..model import (
 )
 from ..pristine import Finding, Pristine, explain
 from ..store import State
-from ..tree import Tree, read_from
+from ..tree import Tree
 from ..verification.static import Subject, static_checks
 from ..verification.tiers import running_checks, unmet_requirement
 from .session import Session

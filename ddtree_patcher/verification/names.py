@@ -33,51 +33,55 @@ def imports_of(tree: ast.Module, package: str, module: str, *, is_package: bool)
                     yield Import(base, alias.name, node.lineno)
 
 
-def unresolved(item: Import, tree: Tree, folders: frozenset[str]) -> bool:
-    """Whether an import would fail for lack of the module or of the name in it."""
-    path = module_path(item.module, tree)
-    if path is None:
-        folder = item.module.replace(".", "/")  # a namespace package
-        return folder not in folders or (
-            bool(item.name) and not _is_module(f"{item.module}.{item.name}", tree, folders)
-        )
-    if not item.name or item.name == "*":
-        return False
-    names = bound_names(path, tree)
-    return not (item.name in names or "__getattr__" in names or _is_module(f"{item.module}.{item.name}", tree, folders))
+class Resolver:
+    """Finds modules and names in a tree; each module is looked through once. ``folders`` may be namespace packages."""
 
+    def __init__(self, tree: Tree, folders: frozenset[str]) -> None:
+        self._tree = tree
+        self._folders = folders
+        self._names: dict[str, frozenset[str]] = {}
 
-def module_path(module: str, tree: Tree) -> str | None:
-    """The file of a module, or None where it has none."""
-    stem = module.replace(".", "/")
-    for path in (f"{stem}.py", f"{stem}/__init__.py"):
-        if tree.get(path) is not None:
-            return path
-    return None
+    def unresolved(self, item: Import) -> bool:
+        """Whether an import would fail for lack of the module or of the name in it."""
+        path = self.path_of(item.module)
+        inner = bool(item.name) and self._is_module(f"{item.module}.{item.name}")
+        if path is None:
+            return not (self._is_module(item.module) and (inner or not item.name))
+        if not item.name or item.name == "*" or inner:
+            return False
+        names = self.names_in(path)
+        return not (item.name in names or "__getattr__" in names)
+
+    def path_of(self, module: str) -> str | None:
+        """The file of a module, or None where it has none."""
+        stem = module.replace(".", "/")
+        for path in (f"{stem}.py", f"{stem}/__init__.py"):
+            if self._tree.get(path) is not None:
+                return path
+        return None
+
+    def names_in(self, path: str) -> frozenset[str]:
+        """The names that a module binds at its top level, star imports followed."""
+        if path not in self._names:
+            self._names[path] = frozenset()  # ends a circle of star imports
+            self._names[path] = frozenset(self._bindings(path))
+        return self._names[path]
+
+    def _bindings(self, path: str) -> Iterator[str]:
+        source = self._tree.source(path)
+        for statement in _top_level(source.tree.body) if source else ():
+            yield from _bound_by(statement)
+            if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+                base = _absolute(statement, module_name(path), is_package=path.endswith("/__init__.py"))
+                other = self.path_of(base)
+                yield from self.names_in(other) if other else ("__getattr__",)
+
+    def _is_module(self, module: str) -> bool:
+        return self.path_of(module) is not None or module.replace(".", "/") in self._folders
 
 
 def module_name(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-def bound_names(path: str, tree: Tree, seen: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The names that a module binds at its top level, star imports followed."""
-    source = tree.source(path)
-    if source is None or path in seen:
-        return frozenset()
-    names: set[str] = set()
-    for statement in _top_level(source.tree.body):
-        for name in _bound_by(statement):
-            names.add(name)
-        if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
-            base = _absolute(statement, module_name(path), is_package=path.endswith("/__init__.py"))
-            other = module_path(base, tree)
-            names |= bound_names(other, tree, seen | {path}) if other else {"__getattr__"}
-    return frozenset(names)
-
-
-def _is_module(module: str, tree: Tree, folders: frozenset[str]) -> bool:
-    return module_path(module, tree) is not None or module.replace(".", "/") in folders
 
 
 def _absolute(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:

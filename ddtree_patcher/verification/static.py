@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..contract import breaches
@@ -16,7 +17,7 @@ from ..patchset import Patchset, Variant
 from ..planner import unmet
 from ..pristine import foreign_files
 from ..tree import Tree
-from .names import imports_of, module_name, unresolved
+from .names import Import, Resolver, imports_of, module_name
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,16 @@ def static_checks(subject: Subject) -> tuple[CheckResult, ...]:
     """Compilation, imported names, contracts, postconditions, and that nothing else changed."""
     python = [path for path in subject.paths if path.endswith(".py")]
     folders = _folders(subject.installation)
+    now, before = Resolver(subject.tree, folders), Resolver(subject.pristine, folders)
     checks: list[tuple[str, Callable[[], Iterable[str]]]] = []
-    checks += [(f"compiles:{path}", lambda path=path: _compile(subject.tree, path)) for path in python]  # type: ignore[misc]
-    checks += [(f"imports:{path}", lambda path=path: _imports(subject, path, folders)) for path in python]  # type: ignore[misc]
+    checks += [(f"compiles:{path}", partial(_compile, subject.tree, path)) for path in python]
+    checks += [(f"imports:{path}", partial(_imports, subject, path, now, before)) for path in python]
     for step in subject.steps:
         variant = _variant(subject.patchset, step)
         if variant is not None and step.outcome is not StepOutcome.NOT_NEEDED:
-            checks.append((f"contract:{step.id}", lambda step=step, variant=variant: _contract(subject, step, variant)))  # type: ignore[misc]
-            checks.append((f"step:{step.id}", lambda step=step, variant=variant: _step(subject, step, variant)))  # type: ignore[misc]
-    checks.append(("nothing-else-changed", lambda: _others(subject)))
+            checks.append((f"contract:{step.id}", partial(_contract, subject, step, variant)))
+            checks.append((f"step:{step.id}", partial(_step, subject, step, variant)))
+    checks.append(("nothing-else-changed", partial(_others, subject)))
     return tuple(_timed(name, check) for name, check in checks)
 
 
@@ -69,29 +71,21 @@ def _compile(tree: Tree, path: str) -> Iterator[str]:
         yield f"{path} does not compile: {error}"
 
 
-def _imports(subject: Subject, path: str, folders: frozenset[str]) -> Iterator[str]:
+def _imports(subject: Subject, path: str, now: Resolver, before: Resolver) -> Iterator[str]:
     """Names that cannot be imported now and could before; upstream's own dead imports are not ours to judge."""
-    source = subject.tree.source(path)
-    if source is None:
-        yield f"{path} is missing"
-        return
     name, is_package = module_name(path), path.endswith("/__init__.py")
-    bad = {
-        item
-        for item in imports_of(source.tree, subject.installation.package, name, is_package=is_package)
-        if unresolved(item, subject.tree, folders)
-    }
-    before = subject.pristine.source(path) if bad else None
-    if before is not None:
-        old = imports_of(before.tree, subject.installation.package, name, is_package=is_package)
-        dead = {(item.module, item.name) for item in old if unresolved(item, subject.pristine, folders)}
-        bad = {item for item in bad if (item.module, item.name) not in dead}
+
+    def unresolved(tree: Tree, resolver: Resolver) -> list[Import]:
+        source = tree.source(path)
+        found = imports_of(source.tree, subject.installation.package, name, is_package=is_package) if source else ()
+        return [item for item in found if resolver.unresolved(item)]
+
+    bad = unresolved(subject.tree, now)
+    dead = {(item.module, item.name) for item in unresolved(subject.pristine, before)} if bad else set()
     for item in sorted(bad, key=lambda item: item.line):
-        yield (
-            f"line {item.line}: {item.module} has no {item.name}"
-            if item.name
-            else f"line {item.line}: no {item.module}"
-        )
+        if (item.module, item.name) not in dead:
+            what = f"{item.module} has no {item.name}" if item.name else f"there is no {item.module}"
+            yield f"line {item.line}: {what}"
 
 
 def _contract(subject: Subject, step: StepResult, variant: Variant) -> Iterator[str]:
