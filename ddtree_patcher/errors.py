@@ -69,6 +69,10 @@ class StalePlan(Conflict):
     code = "stale_plan"
 
 
+class OtherPatchset(Conflict):
+    code = "other_patchset"
+
+
 class Locked(PatchError):
     exit_code = ExitCode.LOCKED
     code = "locked"

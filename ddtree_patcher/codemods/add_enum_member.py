@@ -9,7 +9,7 @@ from ..model import StepOutcome
 from . import pattern
 from .anchors import assigned_names, find_scope
 from .insertion import insert_after
-from .members import member_not_found
+from .members import find_member, member_not_found
 from .result import AlreadySo, Candidate, Location, NotFound
 from .source import Source
 
@@ -27,14 +27,14 @@ class AddEnumMember:
         scope = find_scope(source, self.enum)
         if isinstance(scope, NotFound):
             return scope
-        members = {name: node for node in scope.body for name in assigned_names(node)}
-        after = members.get(self.after)
-        if after is None or not isinstance(after, ast.Assign):
-            return member_not_found(source, scope, f"member {self.after} of {self.enum}", self.after)
-        value = source.data[
-            source.offset(after.value.lineno, after.value.col_offset) : source.end_offset(after.value)
-        ].decode()
-        existing = members.get(self.name)
+        wanted = f"member {self.after} of {self.enum}"
+        after = find_member(source, scope, self.after, wanted)
+        if isinstance(after, NotFound):
+            return after
+        if not isinstance(after, ast.Assign):
+            return member_not_found(source, scope, wanted, self.after)
+        value = _value(source, after)
+        existing = next((node for node in scope.body if self.name in assigned_names(node)), None)
         if existing is None:
             return insert_after(source, after, f"{self.name} = {value}")
         if isinstance(existing, ast.Assign) and pattern.same(existing.value, after.value):
@@ -44,3 +44,9 @@ class AddEnumMember:
 
     def symbols(self) -> tuple[str, ...]:
         return (f"{self.enum}.{self.after}",)
+
+
+def _value(source: Source, member: ast.Assign) -> str:
+    """The value as it is written, parentheses around it included."""
+    text = source.data[source.end_offset(member.targets[-1]) : source.end_offset(member)]
+    return text.decode().lstrip(" \t=")

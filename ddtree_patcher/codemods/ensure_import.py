@@ -25,7 +25,7 @@ class EnsureImport:
         imports = [
             node
             for node in source.tree.body
-            if isinstance(node, ast.ImportFrom) and node.module == self.module and not node.level
+            if isinstance(node, ast.ImportFrom) and node.module == self.module and not node.level and not _is_star(node)
         ]
         for node in imports:
             if any(alias.name == self.name and alias.asname is None for alias in node.names):
@@ -45,6 +45,10 @@ class EnsureImport:
         return ()
 
 
+def _is_star(node: ast.ImportFrom) -> bool:
+    return node.names[0].name == "*"
+
+
 def _near(source: Source, module: str) -> list[ast.ImportFrom]:
     last = module.rpartition(".")[2]
     return [
@@ -58,27 +62,38 @@ def _with_name(statement: cst.ImportFrom, name: str, indent: str) -> cst.ImportF
     assert not isinstance(statement.names, cst.ImportStar)
     aliases = list(statement.names)
     place = next((index for index, alias in enumerate(aliases) if alias.evaluated_name > name), len(aliases))
+    gaps = _gaps(statement, aliases)
+    before, after = _split(gaps[place])
+    gaps[place : place + 1] = [before, after]
     aliases.insert(place, cst.ImportAlias(cst.Name(name)))
-    inner = _line_break(indent)
-    commas = [cst.Comma(whitespace_after=inner)] * (len(aliases) - 1) + [cst.Comma(whitespace_after=_line_break(""))]
+    breaks = [_line_break(gap, indent) for gap in gaps[:-1]] + [_line_break(gaps[-1], "")]
     return statement.with_changes(
-        lpar=cst.LeftParen(whitespace_after=inner),
-        names=[_separated(alias, comma) for alias, comma in zip(aliases, commas, strict=True)],
+        lpar=cst.LeftParen(whitespace_after=breaks[0]),
+        names=[
+            alias.with_changes(comma=cst.Comma(whitespace_after=gap))
+            for alias, gap in zip(aliases, breaks[1:], strict=True)
+        ],
         rpar=cst.RightParen(),
     )
 
 
-def _separated(alias: cst.ImportAlias, comma: cst.Comma) -> cst.ImportAlias:
-    """The alias with this comma, unless its own holds a comment that must stay."""
-    own = alias.comma
-    if (
-        isinstance(own, cst.Comma)
-        and isinstance(own.whitespace_after, cst.ParenthesizedWhitespace)
-        and own.whitespace_after.first_line.comment
-    ):
-        return alias
-    return alias.with_changes(comma=comma)
+def _gaps(statement: cst.ImportFrom, aliases: list[cst.ImportAlias]) -> list[cst.ParenthesizedWhitespace]:
+    """What stands before each name, and behind the last one: line breaks with the comments in them."""
+    commas = [alias.comma.whitespace_after if isinstance(alias.comma, cst.Comma) else None for alias in aliases]
+    first = statement.lpar.whitespace_after if statement.lpar else None
+    last = statement.rpar.whitespace_before if statement.rpar else None
+    behind = commas[-1] if isinstance(commas[-1], cst.ParenthesizedWhitespace) else last
+    return [
+        item if isinstance(item, cst.ParenthesizedWhitespace) else cst.ParenthesizedWhitespace()
+        for item in (first, *commas[:-1], behind)
+    ]
 
 
-def _line_break(indent: str) -> cst.ParenthesizedWhitespace:
-    return cst.ParenthesizedWhitespace(indent=False, last_line=cst.SimpleWhitespace(indent))
+def _split(gap: cst.ParenthesizedWhitespace) -> tuple[cst.ParenthesizedWhitespace, cst.ParenthesizedWhitespace]:
+    """Room for a name: the comment behind the name above stays there, comment lines stay with what is below."""
+    return gap.with_changes(empty_lines=[]), cst.ParenthesizedWhitespace(empty_lines=gap.empty_lines)
+
+
+def _line_break(gap: cst.ParenthesizedWhitespace, indent: str) -> cst.ParenthesizedWhitespace:
+    first = gap.first_line if gap.first_line.comment else cst.TrailingWhitespace()
+    return gap.with_changes(first_line=first, indent=False, last_line=cst.SimpleWhitespace(indent))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -16,6 +16,7 @@ from .result import AlreadySo, Candidate, Found, Location, NotFound
 from .source import Source, statements_in
 
 _Literal = ast.List | ast.Tuple | ast.Set
+_Holder: TypeAlias = cst.List | cst.Tuple | cst.Set
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,9 @@ class ExtendLiteral:
         holder = next(node for node in _literals(region.module) if node.elements[0].value is first)
         place = _index(literal, self.beside)
         new = cst.Element(parse_expression(source, self.element))
-        replaced = holder.with_changes(elements=_inserted(holder.elements, place, new))
-        return Found(region.replace(holder, replaced), literal.lineno)
+        if place + 1 < len(holder.elements):
+            return Found(region.replace(holder, _inserted(holder, place, new)), literal.lineno)
+        return Found(region.replace(holder, _appended(holder, new)), literal.lineno)
 
     def symbols(self) -> tuple[str, ...]:
         return (self.anchor.scope,)
@@ -60,6 +62,7 @@ class ExtendLiteral:
 def _own_nodes(statement: ast.stmt) -> list[ast.AST]:
     """The nodes of a statement without those of the statements inside it."""
     inner = {node for nested in statements_in(statement) for node in ast.walk(nested)}
+    inner |= {node.slice for node in ast.walk(statement) if isinstance(node, ast.Subscript)}  # no literal, an index
     return [node for node in ast.walk(statement) if node not in inner]
 
 
@@ -68,8 +71,8 @@ def _index(literal: _Literal, element: str) -> int:
     return next((place for place, node in enumerate(literal.elts) if pattern.same(wanted, node)), -1)
 
 
-def _literals(module: cst.Module) -> list[cst.List | cst.Tuple | cst.Set]:
-    found: list[cst.List | cst.Tuple | cst.Set] = []
+def _literals(module: cst.Module) -> list[_Holder]:
+    found: list[_Holder] = []
 
     class Collect(cst.CSTVisitor):
         def on_visit(self, node: cst.CSTNode) -> bool:
@@ -81,12 +84,52 @@ def _literals(module: cst.Module) -> list[cst.List | cst.Tuple | cst.Set]:
     return found
 
 
-def _inserted(elements: Sequence[cst.BaseElement], place: int, new: cst.Element) -> list[cst.BaseElement]:
-    """The elements with one more behind ``place``, separated as the others are."""
-    before, after = list(elements[: place + 1]), list(elements[place + 1 :])
-    last = before[-1]
-    between = next((item.comma for item in elements[:-1] if isinstance(item.comma, cst.Comma)), None)
-    separator = between or cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    if after:
-        return [*before, new.with_changes(comma=last.comma), *after]
-    return [*before[:-1], last.with_changes(comma=separator), new.with_changes(comma=last.comma)]
+def _inserted(holder: _Holder, place: int, new: cst.Element) -> _Holder:
+    """One more element behind ``place``; the comment behind that one stays, comment lines stay with what follows."""
+    before, after = list(holder.elements[: place + 1]), list(holder.elements[place + 1 :])
+    comma = before[-1].comma
+    assert isinstance(comma, cst.Comma)
+    gap = comma.whitespace_after
+    if isinstance(gap, cst.ParenthesizedWhitespace):
+        before[-1] = before[-1].with_changes(
+            comma=comma.with_changes(whitespace_after=gap.with_changes(empty_lines=[]))
+        )
+        comma = comma.with_changes(whitespace_after=gap.with_changes(first_line=cst.TrailingWhitespace()))
+    return holder.with_changes(elements=[*before, new.with_changes(comma=comma), *after])
+
+
+def _appended(holder: _Holder, new: cst.Element) -> _Holder:
+    """One more element at the end, separated as the others are; a comment behind the last one stays there."""
+    *before, last = holder.elements
+    between = next((item.comma for item in before if isinstance(item.comma, cst.Comma)), None)
+    opening, closing = _brackets(holder)
+    gap = between.whitespace_after if between else opening
+    if isinstance(gap, cst.ParenthesizedWhitespace):
+        gap = gap.with_changes(first_line=cst.TrailingWhitespace(), empty_lines=[])
+        if isinstance(closing, cst.ParenthesizedWhitespace) and closing.first_line.comment:
+            gap = gap.with_changes(first_line=closing.first_line)
+            holder = _closed(holder, closing.with_changes(first_line=cst.TrailingWhitespace()))
+    elif not between:
+        gap = cst.SimpleWhitespace(" ")
+    separator = (between or cst.Comma()).with_changes(whitespace_after=gap)
+    elements = [*before, last.with_changes(comma=separator), new.with_changes(comma=last.comma)]
+    return holder.with_changes(elements=elements)
+
+
+def _brackets(holder: _Holder) -> tuple[cst.BaseParenthesizableWhitespace, cst.BaseParenthesizableWhitespace]:
+    """What stands behind the opening bracket and before the closing one."""
+    if isinstance(holder, cst.List):
+        return holder.lbracket.whitespace_after, holder.rbracket.whitespace_before
+    if isinstance(holder, cst.Set):
+        return holder.lbrace.whitespace_after, holder.rbrace.whitespace_before
+    if not holder.lpar:
+        return cst.SimpleWhitespace(""), cst.SimpleWhitespace("")
+    return holder.lpar[-1].whitespace_after, holder.rpar[0].whitespace_before
+
+
+def _closed(holder: _Holder, gap: cst.BaseParenthesizableWhitespace) -> _Holder:
+    if isinstance(holder, cst.List):
+        return holder.with_changes(rbracket=holder.rbracket.with_changes(whitespace_before=gap))
+    if isinstance(holder, cst.Set):
+        return holder.with_changes(rbrace=holder.rbrace.with_changes(whitespace_before=gap))
+    return holder.with_changes(rpar=[holder.rpar[0].with_changes(whitespace_before=gap), *holder.rpar[1:]])

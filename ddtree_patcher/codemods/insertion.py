@@ -9,8 +9,8 @@ from ..model import StepOutcome
 from . import pattern
 from .anchors import Anchor, find_scope, find_statement, holds_statements
 from .region import Region, first_line, render, stands_alone
-from .result import AlreadySo, Found, Location, NotFound, Splice
-from .source import Source
+from .result import AlreadySo, Candidate, Found, Location, NotFound, Splice
+from .source import Source, statements_in
 
 Insert = Callable[[Source, ast.stmt, str], Found | NotFound]
 
@@ -35,7 +35,11 @@ def insert_before(source: Source, statement: ast.stmt, code: str, *, blank_lines
     """New statements on the lines before one and before the comment that belongs to it."""
     line = first_line(statement)
     margin = source.line(line)[: statement.col_offset]
-    while line > 1 and source.line(line - 1).startswith(margin + b"#"):
+    # A line of a string that ends above may look like a comment.
+    ended = max(
+        (item.end_lineno or 0 for item in statements_in(source.tree) if (item.end_lineno or 0) < line), default=0
+    )
+    while line - 1 > ended and source.line(line - 1).startswith(margin + b"#"):
         line -= 1
     return _insert(source, statement, code, line, 0, blank_lines)
 
@@ -50,7 +54,8 @@ def append(source: Source, code: str, *, blank_lines: int = 2) -> Found:
 def _insert(source: Source, statement: ast.stmt, code: str, line: int, above: int, below: int) -> Found | NotFound:
     if not stands_alone(source, statement):
         wanted = f"`{source.line(statement.lineno).decode().strip()}` on lines of its own"
-        return NotFound(StepOutcome.ANCHOR_MISSING, wanted)
+        near = Candidate(statement.lineno, source.line(statement.lineno).decode().strip())
+        return NotFound(StepOutcome.ANCHOR_MISSING, wanted, (near,))
     Region.around(source, statement)  # refuses what libcst does not reproduce
     margin = source.line(statement.lineno)[: statement.col_offset].decode()
     return _at(source, line, render(source, code, margin), above, below)

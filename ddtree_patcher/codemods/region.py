@@ -80,8 +80,9 @@ def parser_config(source: Source) -> cst.PartialParserConfig:
 def render(source: Source, code: str, margin: str) -> bytes:
     """Statements as this file would write them: its newline, its indentation, ``margin`` before each line."""
     newline = source.newline.decode("ascii")
-    text = newline.join(code.strip("\n").splitlines()) + newline
-    module = cst.parse_module(text, config=parser_config(source))
+    lines = code.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
+    written = cst.PartialParserConfig(encoding="utf-8", default_newline=parser_config(source).default_newline)
+    module = cst.parse_module(newline.join(lines) + newline, config=written).with_changes(default_indent=source.indent)
     if not margin:
         return module.bytes
     body = _with_header(module)

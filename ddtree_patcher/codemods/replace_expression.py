@@ -38,7 +38,10 @@ def swap(source: Source, scope: str, old: str, new: str, *, conditions_only: boo
         return before if isinstance(after, NotFound) else AlreadySo(after.lineno)
     region = Region.around(source, before)
     node = region.find(cst.BaseExpression, before)  # type: ignore[type-abstract]
-    return Found(region.replace(node, parse_expression(source, new)), before.lineno)
+    expression = parse_expression(source, new)
+    if node.lpar and not expression.lpar:  # the parentheses stay: without them the text around could bind tighter
+        expression = expression.with_changes(lpar=node.lpar, rpar=node.rpar)
+    return Found(region.replace(node, expression), before.lineno)
 
 
 def is_condition(source: Source, node: ast.expr) -> bool:

@@ -72,7 +72,7 @@ class Source:
             body = getattr(node, "body", None)
             if isinstance(node, Definition) and isinstance(body, list) and body[0].lineno > node.lineno:
                 own, inner = self._margin(node.lineno), self._margin(body[0].lineno)
-                if inner.startswith(own) and inner != own:
+                if inner.startswith(own) and inner != own and b"\f" not in inner:
                     return inner[len(own) :].decode()
         return "    "
 

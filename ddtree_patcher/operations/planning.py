@@ -54,6 +54,7 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     selected = graph.select(patchset.requirements, selection.steps, selection.through)
     session.refuse_unsuited()
     state = session.state()
+    session.refuse_other_patchset(state)
     look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
     made = draft(patchset, Tree(look.read), selected)
     unproved = look.unproved()

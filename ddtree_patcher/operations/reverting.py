@@ -21,7 +21,10 @@ def revert(session: Session, *, discard_edits: bool) -> Report:
     with locked(session.installation.root, session.options.lock_timeout):
         recovered = transaction.recover(session.installation.folder, session.store)
         state = session.state()
-        report = _nothing(session) if state is None else _revert(session, state, discard_edits)
+        if state is None:
+            report = _nothing(session)
+        else:  # whatever patchset it is that is applied
+            report = replace(_revert(session, state, discard_edits), patchset=state.patchset)
     notes = (recovered,) if recovered else ()
     return replace(report, diagnostics=(*notes, *report.diagnostics))
 
@@ -44,9 +47,7 @@ def _revert(session: Session, state: State, discard_edits: bool) -> Report:
     changes = _changes(session, state, restored)
     transaction.commit(session.installation.folder, session.store, changes, None, lambda: ())
     transaction.remove_empty(session.installation.folder, state.folders)
-    after = tuple(
-        replace(item, status=_after(item), current_sha256=item.pristine_sha256) for item in _states(state, findings)
-    )
+    after = tuple(_put_back(item) for item in _states(state, findings))
     return session.report("revert", ExitCode.OK, "clean", files=after)
 
 
@@ -111,5 +112,8 @@ def _states(state: State, findings: Sequence[Finding]) -> tuple[FileState, ...]:
     )
 
 
-def _after(item: FileState) -> FileStatus:
-    return FileStatus.MISSING if item.added else FileStatus.PRISTINE
+def _put_back(item: FileState) -> FileState:
+    """A file after a revert; an added one is gone, and that is as it should be."""
+    status = FileStatus.MISSING if item.added else FileStatus.PRISTINE
+    pristine = item.pristine_sha256
+    return replace(item, status=status, desired_sha256=pristine, current_sha256=pristine)

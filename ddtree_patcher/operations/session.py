@@ -8,7 +8,7 @@ from functools import cached_property
 
 from .. import installation as installations
 from .. import patchset as patchsets
-from ..errors import PatchError
+from ..errors import OtherPatchset, PatchError
 from ..installation import Installation
 from ..model import Diagnostic, ExitCode, PatchsetIdentity, Report
 from ..patchset import Description, Loaded
@@ -77,6 +77,14 @@ class Session:
         """Raise unless the installation may be written to; what is put back needs no proof of being pristine."""
         for error in installations.ownership(self.installation, self.options.allow_editable, self.options.break_system):
             raise error
+
+    def refuse_other_patchset(self, state: State | None) -> None:
+        """Raise when another patchset is applied: one installation holds one at a time."""
+        if state is not None and state.patchset.id != self.identity.id:
+            raise OtherPatchset(
+                f"the patchset {state.patchset.id} {state.patchset.version} is applied to {self.installation.root}",
+                remedy=f"Revert it first: ddtree-patch --patchset {state.patchset.id} revert.",
+            )
 
     def refuse_unsuited(self) -> None:
         """Raise unless the installation has what the patchset builds on."""

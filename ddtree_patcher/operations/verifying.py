@@ -40,6 +40,7 @@ def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
         )
     if state is None:
         return _not_applied(session, "clean", "nothing is applied here", "Run `ddtree-patch apply`.")
+    session.refuse_other_patchset(state)
     look = Pristine(session.installation, session.store, state)
     findings = [look.find(entry.path) for entry in state.files]
     bad = [item for item in findings if item.status is not FileStatus.PATCHED]

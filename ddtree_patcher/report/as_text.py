@@ -14,6 +14,7 @@ from rich.text import Text
 from ..model import CheckOutcome, CheckResult, Diagnostic, ExitCode, FileState, Report, Severity, StepResult
 
 _GOOD = {"applied", "already", "upstreamed", "not_needed", "passed", "pristine", "patched", "clean", "ok"}
+_ROOMY = 110  # columns from which digests do not fold paths
 _WAITING = {"pending", "not_run", "outdated", "changes", "warning", "wiped"}
 
 
@@ -46,26 +47,33 @@ def _installation(report: Report, console: Console) -> None:
         console.print(f"checked by {facts['python']} (Python {facts['python_version']})", style="dim", soft_wrap=True)
 
 
-def _steps(steps: Iterable[StepResult], console: Console) -> None:
+def _steps(steps: tuple[StepResult, ...], console: Console) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("step", "outcome", "variant", "what it does"):
+    summaries = any(step.summary for step in steps)
+    for name in ("step", "outcome", "variant", *(["what it does"] if summaries else [])):
         table.add_column(name, overflow="fold")
     for step in steps:
-        table.add_row(step.id, styled(str(step.outcome)), step.variant, escape(step.summary))
+        row = [escape(step.summary)] if summaries else []
+        table.add_row(step.id, styled(str(step.outcome)), step.variant, *row)
     if table.row_count:
         console.print()
         console.print(table)
 
 
 def _files(files: Iterable[FileState], console: Console, *, verbose: bool) -> None:
+    """A line a file; digests where there is room for them, whole ones with ``-v``."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("file", "state", "pristine", "desired", "on disk"):
-        table.add_column(name, overflow="fold", no_wrap=name == "state")
-    length = 64 if verbose else 10
+    table.add_column("state", no_wrap=True)
+    table.add_column("file", overflow="fold")
+    length = 64 if verbose else 12 if console.width >= _ROOMY else 0
+    for name in ("pristine", "desired", "on disk") if length else ():
+        table.add_column(name, overflow="fold")
     for item in files:
-        digests = (item.pristine_sha256, item.desired_sha256, item.current_sha256)
-        shown = [value[:length] or "-" for value in digests]
-        table.add_row(escape(item.path) + (" (added)" if item.added else ""), styled(str(item.status)), *shown)
+        digests = (item.pristine_sha256, item.desired_sha256, item.current_sha256) if length else ()
+        added = " (added)" if item.added else ""
+        table.add_row(
+            styled(str(item.status)), escape(item.path) + added, *(value[:length] or "-" for value in digests)
+        )
     if table.row_count:
         console.print()
         console.print(table)
