@@ -22,6 +22,12 @@ def caches_of(folder: Path, path: str) -> tuple[str, ...]:
     return tuple((source.parent / "__pycache__" / name).as_posix() for name in sorted(names))
 
 
+def source_of(cache: str) -> str:
+    """The source that a cache was compiled from."""
+    folder, _, name = cache.rpartition("/__pycache__/")
+    return f"{folder}/{name.partition('.')[0]}.py"
+
+
 def later_than(now_ns: int, before_ns: int) -> int:
     """A modification time for changed content: now, and never in the same second as before."""
     return now_ns if now_ns // _SECOND != before_ns // _SECOND else before_ns + _SECOND

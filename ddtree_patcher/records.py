@@ -33,12 +33,13 @@ class Record:
     data: bytes = field(repr=False)
     rows: Mapping[str, Row] = field(repr=False)
 
-    def with_rows(self, added: Mapping[str, bytes]) -> bytes:
-        """The file with rows for added files appended; existing rows stay byte for byte."""
-        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
-        gap = b"" if not self.data or self.data.endswith(b"\n") else newline
+    def with_rows(self, added: Mapping[str, bytes], base: bytes | None = None) -> bytes:
+        """The file (or another state of it) with rows for added files appended; other rows stay byte for byte."""
+        base = self.data if base is None else base
+        newline = b"\r\n" if b"\r\n" in base else b"\n"
+        gap = b"" if not base or base.endswith(b"\n") else newline
         lines = [row_for(path, content).encode() + newline for path, content in sorted(added.items())]
-        return self.data + gap + b"".join(lines)
+        return base + gap + b"".join(lines)
 
     def without_rows(self, paths: Sequence[str]) -> bytes:
         """The file without the rows of these paths; all others stay byte for byte."""

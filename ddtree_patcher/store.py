@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .digest import sha256
 from .errors import EnvironmentRefused, PatchError, UsageError
-from .model import PatchsetIdentity
+from .model import PatchsetIdentity, StepOutcome, StepResult
 
 NAME = ".ddtree-patch"
 STATE_SCHEMA = "ddtree-patch.state/1"
@@ -47,12 +48,13 @@ class State:
 
     patchset: PatchsetIdentity
     version: str  # of the installation when it was applied
-    steps: tuple[tuple[str, str, tuple[str, ...]], ...]  # step, variant, files
+    steps: tuple[StepResult, ...]  # already, upstreamed or not_needed
     files: tuple[Entry, ...]
     record: Entry | None = None  # RECORD, where rows were appended
     caches: tuple[Entry, ...] = ()  # bytecode that was set aside, to be put back
     folders: tuple[str, ...] = ()  # folders that were made
     drift: dict[str, str] = field(default_factory=dict)  # path -> digest of foreign files that were accepted
+    whole: bool = True  # every step was selected
 
     def entry(self, path: str) -> Entry | None:
         return next((item for item in self.files if item.path == path), None)
@@ -88,7 +90,10 @@ class Store:
 
     @classmethod
     def beside(cls, folder: Path, state_dir: str = "") -> Store:
-        return cls(Path(state_dir).absolute() if state_dir else folder / NAME)
+        """The store of the package in ``folder``; below a named folder each installation has one of its own."""
+        if not state_dir:
+            return cls(folder / NAME)
+        return cls(Path(state_dir).absolute() / sha256(os.fsencode(folder))[:16])
 
     def state(self) -> State | None:
         data = self._json("state.json", STATE_SCHEMA)
@@ -145,7 +150,9 @@ class Store:
         """Drop what nothing refers to any more; drop the folder itself when nothing is applied."""
         state = self.state()
         if state is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.folder / "objects", ignore_errors=True)
+            with suppress(OSError):  # never more than is ours: the folder may be one that the user named
+                self.folder.rmdir()
             return
         entries = [*state.files, *state.caches, *([state.record] if state.record else [])]
         wanted = {item.pristine_sha256 for item in entries}
@@ -225,16 +232,27 @@ def _entry_from(data: dict[str, Any]) -> Entry:
     )
 
 
+def _step_from(data: dict[str, Any]) -> StepResult:
+    return StepResult(
+        id=str(data["id"]),
+        outcome=StepOutcome(data["outcome"]),
+        variant=str(data["variant"]),
+        files=tuple(inside(path) for path in data["files"]),
+        summary=str(data["summary"]),
+    )
+
+
 def _state_from(data: dict[str, Any]) -> State:
     return State(
         patchset=PatchsetIdentity(**data["patchset"]),
         version=str(data["version"]),
-        steps=tuple((str(step), str(variant), tuple(map(str, files))) for step, variant, files in data["steps"]),
+        steps=tuple(_step_from(item) for item in data["steps"]),
         files=tuple(_entry_from(item) for item in data["files"]),
         record=_entry_from(data["record"]) if data["record"] else None,
         caches=tuple(_entry_from(item) for item in data["caches"]),
         folders=tuple(inside(item) for item in data["folders"]),
         drift={inside(path): str(digest) for path, digest in data["drift"].items()},
+        whole=bool(data["whole"]),
     )
 
 

@@ -48,16 +48,24 @@ class Change:
 
 
 def commit(
-    folder: Path, store: Store, changes: Sequence[Change], state: State | None, check: Check
+    folder: Path,
+    store: Store,
+    changes: Sequence[Change],
+    state: State | None,
+    check: Check,
+    *,
+    keep: Sequence[bytes] = (),
 ) -> tuple[CheckResult, ...]:
     """Make all changes, or none. Returns the results of ``check``; any failed one has everything put back.
+
+    ``keep`` are bytes that the state refers to and no change replaces.
 
     The caller holds the lock. Raises :class:`Interrupted` on SIGINT or SIGTERM, after putting everything back.
     """
     work = _Work(folder, store, changes)
     with _signals_as_exceptions():
         try:
-            work.begin()
+            work.begin(keep)
             work.stage()
             work.replace()
             work.read_back()
@@ -103,8 +111,10 @@ class _Work:
         self.changes = changes
         self.journal: Journal | None = None
 
-    def begin(self) -> None:
+    def begin(self, keep: Sequence[bytes]) -> None:
         self.store.open()
+        for data in keep:
+            self.store.put(data)
         entries, folders = [], []
         for change in self.changes:
             folders += self._missing_folders(change.path)
@@ -153,6 +163,7 @@ class _Work:
         if self.journal is None:
             with suppress(OSError):
                 self.store.write_journal(None)
+                self.store.clean()
         else:
             _restore(self.folder, self.store, self.journal)
             self.journal = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 
 import click
@@ -88,6 +87,4 @@ def main(ctx: click.Context, /, **options: object) -> None:
     ddtree-patch verify --require smoke the last line of a CI job or an image build
     ddtree-patch revert                 every byte back
     """
-    # Half of the run time would go into looking for garbage among syntax trees that are in use until the end.
-    gc.disable()
     ctx.obj = options

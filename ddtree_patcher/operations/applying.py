@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .. import bytecode, transaction
-from ..digest import sha256
 from ..lock import locked
 from ..model import (
     CheckOutcome,
@@ -21,11 +20,12 @@ from ..model import (
     StepResult,
     Tier,
 )
-from ..pristine import foreign_files
+from ..pristine import Finding, foreign_files
 from ..store import Entry, State
 from ..transaction import Change
 from ..tree import Tree
 from ..verification.static import Subject, static_checks
+from .changes import RecordPlan, drop_caches, give_back, made_folders, mtime_of, plan_record, pristine_caches
 from .planning import Prepared, SavedPlan, Selection, prepare, refuse_stale
 from .session import Session
 from .verifying import judge, run_tiers
@@ -67,17 +67,20 @@ def _apply(session: Session, prepared: Prepared, verification: Verification) -> 
     if any(item.outcome is CheckOutcome.FAILED for item in static):
         code = judge(static, verification.required, diagnostics)
         return _report(session, prepared, code, prepared.draft.steps, static, diagnostics)
-    state = _state(session, prepared)
-    changes = _changes(session, prepared, state)
-    paths = [entry.path for entry in state.files]
+    old = session.state()
+    record = plan_record(session, old, {item.path: item.desired for item in prepared.draft.files if item.added})
+    state = _state(session, prepared, old, record)
+    changes = [*_changes(session, prepared, old), *record.changes]
+    paths = [entry.path for entry in state.files] if state else []
 
     def check() -> Sequence[CheckResult]:
         later = run_tiers(session, paths, tier) if tier and paths else ()
         return (*later, *_requirement((*static, *later), verification.required))
 
-    if changes or session.state() != state:
+    if changes or old != state:
         session.options.say(f"writing {len(changes)} files")
-        later = transaction.commit(session.installation.folder, session.store, changes, state, check)
+        folder = session.installation.folder
+        later = transaction.commit(folder, session.store, changes, state, check, keep=(record.base,))
         written = True
     else:
         later, written = tuple(check()), False
@@ -107,6 +110,10 @@ def _applied(step: StepResult) -> StepResult:
     return replace(step, outcome=StepOutcome.APPLIED) if step.outcome is StepOutcome.PENDING else step
 
 
+def _remembered(step: StepResult) -> StepResult:
+    return replace(step, outcome=StepOutcome.ALREADY) if step.outcome is StepOutcome.PENDING else step
+
+
 def _rolled_back() -> Diagnostic:
     return Diagnostic("rolled_back", Severity.NOTE, "every byte was put back: the installation is as it was before")
 
@@ -124,6 +131,7 @@ def _static(session: Session, prepared: Prepared) -> tuple[CheckResult, ...]:
             paths=tuple(item.path for item in prepared.draft.files),
             installation=session.installation,
             drift=_drift(session, prepared, ours),
+            given_back=tuple(sorted(ours)),
         )
     )
 
@@ -140,128 +148,48 @@ def _drift(session: Session, prepared: Prepared, ours: set[str]) -> dict[str, st
     return {**foreign_files(session.installation, {*ours, session.installation.record_path}), **bases}
 
 
-def _state(session: Session, prepared: Prepared) -> State:
-    """What state.json will say."""
-    old, look = session.state(), prepared.look
+def _state(session: Session, prepared: Prepared, old: State | None, record: RecordPlan) -> State | None:
+    """What state.json will say; None when upstream has everything, so that nothing of ours is there."""
+    planned, look = prepared.draft.files, prepared.look
+    if not planned:
+        return None
+    kept = {item.path: entry for item in planned if (entry := _earlier(old, look.find(item.path)))}
+    fresh = [item.path for item in planned if item.path not in kept and not item.added]
+    earlier = [cache for cache in old.caches if bytecode.source_of(cache.path) in kept] if old else []
     entries = []
-    for item in prepared.draft.files:
-        entry = old.entry(item.path) if old else None
-        mtime = (
-            entry.pristine_mtime_ns
-            if entry and look.find(item.path).status is FileStatus.PATCHED
-            else _mtime(session, item.path)
-        )
-        entries.append(
-            Entry(item.path, _base(item.added, item.pristine), item.desired_sha256, 0 if item.added else mtime)
-        )
-    keep = {entry.path for entry in entries if look.find(entry.path).status is FileStatus.PATCHED}
+    for item in planned:
+        mtime = kept[item.path].pristine_mtime_ns if item.path in kept else mtime_of(session, item.path)
+        entries.append(Entry(item.path, item.pristine_sha256, item.desired_sha256, 0 if item.added else mtime))
     return State(
         patchset=session.identity,
         version=session.installation.version,
-        steps=tuple((step.id, step.variant, step.files) for step in prepared.draft.steps),
+        steps=tuple(_remembered(step) for step in prepared.draft.steps),
         files=tuple(entries),
-        record=_record(session, prepared, old),
-        caches=_caches(session, entries, old, keep),
-        folders=_folders(session, entries, old),
-        drift=_drift(session, prepared, {entry.path for entry in entries}) or (old.drift if old else {}),
+        record=record.entry,
+        caches=tuple(sorted([*earlier, *pristine_caches(session, fresh)], key=lambda item: item.path)),
+        folders=made_folders(session, [item.path for item in planned], old),
+        drift=_drift(session, prepared, {item.path for item in planned}) or (old.drift if old else {}),
+        whole=len(prepared.selected) == len(session.loaded.patchset.steps),
     )
 
 
-def _base(added: bool, pristine: bytes) -> str:
-    return "" if added else sha256(pristine)
+def _earlier(old: State | None, finding: Finding) -> Entry | None:
+    """What is remembered of a file that is patched already."""
+    return old.entry(finding.path) if old and finding.status is FileStatus.PATCHED else None
 
 
-def _mtime(session: Session, path: str) -> int:
-    target = session.installation.folder / path
-    return target.stat().st_mtime_ns if target.exists() else 0
-
-
-def _record(session: Session, prepared: Prepared, old: State | None) -> Entry | None:
-    """RECORD with rows for the files that are added, so that uninstalling removes them too."""
-    added = {item.path: item.desired for item in prepared.draft.files if item.added}
-    record = session.installation.record
-    if not added or record is None:
-        return None
-    known = old.record if old and old.record and old.record.patched_sha256 == sha256(record.data) else None
-    base = session.store.get(known.pristine_sha256) if known else record.without_rows([*added])
-    path = session.installation.record_path
-    mtime = known.pristine_mtime_ns if known else _mtime(session, path)
-    return Entry(path, sha256(base), sha256(replace(record, data=base).with_rows(added)), mtime)
-
-
-def _caches(session: Session, entries: Sequence[Entry], old: State | None, keep: set[str]) -> tuple[Entry, ...]:
-    """The bytecode of pristine sources, to be put back with them."""
-    folder = session.installation.folder
-    found = [item for item in old.caches if _source_of(item.path) in keep] if old else []
-    for entry in entries:
-        if entry.path not in keep and not entry.added:
-            for path in bytecode.caches_of(folder, entry.path):
-                target = folder / path
-                found.append(Entry(path, sha256(target.read_bytes()), "", target.stat().st_mtime_ns))
-    return tuple(sorted(found, key=lambda item: item.path))
-
-
-def _source_of(cache: str) -> str:
-    folder, _, name = cache.rpartition("/__pycache__/")
-    return f"{folder}/{name.partition('.')[0]}.py"
-
-
-def _folders(session: Session, entries: Sequence[Entry], old: State | None) -> tuple[str, ...]:
-    made = set(old.folders) if old else set()
-    for entry in entries:
-        parts = entry.path.split("/")[:-1]
-        made.update(
-            name
-            for name in ("/".join(parts[: end + 1]) for end in range(len(parts)))
-            if not (session.installation.folder / name).is_dir()
-        )
-    return tuple(sorted(made))
-
-
-def _changes(session: Session, prepared: Prepared, state: State) -> list[Change]:
-    """What the transaction has to do: only files that are not yet what they should be."""
-    old = session.state()
-    desired: dict[str, bytes | None] = {item.path: item.desired for item in prepared.draft.files}
-    changes = []
-    for item in prepared.files:
-        if item.path in desired:
-            after, mtime = desired[item.path], 0
-        else:  # an earlier application changed it and this one does not: give it back
-            after = prepared.look.find(item.path).pristine
-            entry = old.entry(item.path) if old else None
-            mtime = entry.pristine_mtime_ns if entry else 0
-        if item.current_sha256 != (sha256(after) if after is not None else ""):
-            changes.append(Change(item.path, after, item.current_sha256, mtime))
-    changed = [change.path for change in changes]
-    return [*changes, *_cache_changes(session, changed), *_record_change(session, prepared, state, old)]
-
-
-def _cache_changes(session: Session, paths: Sequence[str]) -> list[Change]:
-    folder = session.installation.folder
-    caches = [cache for path in paths for cache in bytecode.caches_of(folder, path)]
-    return [Change(cache, None, sha256((folder / cache).read_bytes())) for cache in caches]
-
-
-def _record_change(session: Session, prepared: Prepared, state: State, old: State | None) -> list[Change]:
-    record = session.installation.record
-    if record is None:
-        return []
-    added = {item.path: item.desired for item in prepared.draft.files if item.added}
-    if state.record is not None:
-        base = record.without_rows([*added])
-        known = old.record if old else None
-        if known and known.patched_sha256 == sha256(record.data):
-            base = session.store.get(known.pristine_sha256)
-        after = replace(record, data=base).with_rows(added)
-        mtime = 0
-    elif old is not None and old.record is not None:
-        after = record.without_rows([entry.path for entry in old.files if entry.added])
-        mtime = old.record.pristine_mtime_ns
-    else:
-        return []
-    if after == record.data:
-        return []
-    return [Change(session.installation.record_path, after, sha256(record.data), mtime)]
+def _changes(session: Session, prepared: Prepared, old: State | None) -> list[Change]:
+    """Only files that are not yet what they should be; what is no longer planned is given back."""
+    planned = {item.path: item for item in prepared.draft.files}
+    writes = [
+        Change(state.path, planned[state.path].desired, state.current_sha256)
+        for state in prepared.files
+        if state.path in planned and state.current_sha256 != state.desired_sha256
+    ]
+    dropped = [prepared.look.find(item.path) for item in prepared.files if item.path not in planned]
+    ours = [item for item in dropped if item.status is FileStatus.PATCHED]
+    returned = give_back(session, old, ours) if old else []
+    return [*writes, *drop_caches(session, [change.path for change in writes]), *returned]
 
 
 def _report(

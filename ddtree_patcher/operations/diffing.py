@@ -15,6 +15,9 @@ from ..snapshot_compare import ChangeKind, SymbolChange, compare, nearest
 from ..tree import Tree
 from .session import Session
 
+# Holds upstream source: out of reach of git and of what is packaged.
+TEXTS = ".snapshots"
+
 
 def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Report:
     """Compare with the snapshot of VERSION, of a PATH, or (``auto``) of this version, else the nearest by content."""
@@ -103,11 +106,11 @@ def _text_diff(snapshot: Snapshot, look: Pristine, wanted: str) -> tuple[str, li
 
 
 def text_folder(snapshot: Snapshot, wanted: str) -> Path:
-    """Where a snapshot's full text lies: beside its file, or under ``snapshots/`` of the current folder."""
+    """Where a snapshot's full text lies: beside its file, or under ``.snapshots/`` of the current folder."""
     given = Path(wanted)
     if given.suffix == ".json":
         return given.with_suffix("")
-    return Path("snapshots") / f"{snapshot.distribution}-{snapshot.version}"
+    return Path(TEXTS) / f"{snapshot.distribution}-{snapshot.version}"
 
 
 def _lines(path: Path) -> list[str]:

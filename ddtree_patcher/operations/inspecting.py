@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import cache
 
 from .. import installation as installations
@@ -18,10 +19,9 @@ from ..model import (
     InstallationStatus,
     Report,
     Severity,
-    StepOutcome,
-    StepResult,
 )
-from ..pristine import explain, foreign_files, installation_status
+from ..pristine import Finding, explain, foreign_files, installation_status
+from ..store import State
 from .session import Session
 
 # Of files that nothing was applied to, only these are worth a word.
@@ -35,45 +35,53 @@ _BAD = {
 
 
 def status(session: Session, *, check: bool) -> Report:
-    """What is there now. ``check`` gives exit code 3 unless the patch is applied and current."""
+    """What is there now. ``check`` gives exit code 3 unless the patch is applied, whole and current."""
     installation, store, state = session.installation, session.store, session.state()
     watched = () if state else watched_paths(installation.distribution)
     kind, findings = installation_status(installation, store, state, session.identity.digest, watched)
     shown = [item for item in findings if state or (item.status in _UNASKED and item.pristine_sha256)]
-    wrong = [item for item in shown if item.status not in (FileStatus.PATCHED, FileStatus.PRISTINE)]
-    diagnostics = [explain(item, patched=state is not None) for item in wrong]
-    if kind in _BAD:
-        diagnostics.insert(
-            0, Diagnostic(str(kind), Severity.WARNING, f"{installation.root} is {kind}", remedy=_BAD[kind])
-        )
-    files = []
-    for item in shown:
-        entry = state.entry(item.path) if state else None
-        desired = entry.patched_sha256 if entry else ""
-        pristine = entry.pristine_sha256 if entry else item.pristine_sha256
-        files.append(
-            FileState(item.path, item.status, bool(entry and entry.added), pristine, desired, item.current_sha256)
-        )
-    steps = (
-        ()
-        if state is None or kind is not InstallationStatus.APPLIED
-        else tuple(
-            StepResult(step, StepOutcome.ALREADY if paths else StepOutcome.NOT_NEEDED, variant, paths)
-            for step, variant, paths in state.steps
-        )
-    )
-    code = ExitCode.CHANGES if check and kind is not InstallationStatus.APPLIED else ExitCode.OK
-    applied = (
-        {"id": state.patchset.id, "version": state.patchset.version, "digest": state.patchset.digest} if state else None
-    )
+    applied = kind is InstallationStatus.APPLIED and state is not None
+    good = applied and state is not None and state.whole
     return session.report(
         "status",
-        code,
+        ExitCode.CHANGES if check and not good else ExitCode.OK,
         str(kind),
-        steps=steps,
-        files=tuple(files),
-        diagnostics=tuple(diagnostics),
-        extra={"applied": applied},
+        steps=state.steps if applied and state else (),
+        files=tuple(_file(item, state) for item in shown),
+        diagnostics=tuple(_remarks(session, kind, state, shown)),
+        extra={"applied": asdict(state.patchset) if state else None},
+    )
+
+
+def _remarks(
+    session: Session, kind: InstallationStatus, state: State | None, shown: Sequence[Finding]
+) -> Iterator[Diagnostic]:
+    if kind in _BAD:
+        where = session.installation.root
+        yield Diagnostic(str(kind), Severity.WARNING, f"{where} is {kind}", remedy=_BAD[kind])
+    yield from partial(state)
+    for item in shown:
+        if item.status not in (FileStatus.PATCHED, FileStatus.PRISTINE):
+            yield explain(item, patched=state is not None)
+
+
+def partial(state: State | None) -> Iterator[Diagnostic]:
+    """A warning where only some of the steps are applied."""
+    if state is not None and not state.whole:
+        steps = ", ".join(step.id for step in state.steps)
+        remedy = "Run `ddtree-patch apply` without --step and --through."
+        yield Diagnostic("partial", Severity.WARNING, f"only a part of the steps is applied: {steps}", remedy=remedy)
+
+
+def _file(finding: Finding, state: State | None) -> FileState:
+    entry = state.entry(finding.path) if state else None
+    return FileState(
+        path=finding.path,
+        status=finding.status,
+        added=bool(entry and entry.added),
+        pristine_sha256=entry.pristine_sha256 if entry else finding.pristine_sha256,
+        desired_sha256=entry.patched_sha256 if entry else "",
+        current_sha256=finding.current_sha256,
     )
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .. import bytecode, transaction
-from ..digest import sha256
+from .. import transaction
 from ..lock import locked
 from ..model import Diagnostic, ExitCode, FileState, FileStatus, Report, Severity
 from ..pristine import Finding, Pristine, explain
 from ..store import State
-from ..transaction import Change
+from .changes import give_back, plan_record
 from .session import Session
 
 
@@ -44,7 +43,7 @@ def _revert(session: Session, state: State, discard_edits: bool) -> Report:
         diagnostics = tuple(explain(item, patched=True) for item in foreign)
         return session.report("revert", ExitCode.CONFLICT, files=_states(state, findings), diagnostics=diagnostics)
     restored = [item for item in findings if _is_ours(item, state, session)]
-    changes = _changes(session, state, restored)
+    changes = [*give_back(session, state, restored), *plan_record(session, state, {}).changes]
     transaction.commit(session.installation.folder, session.store, changes, None, lambda: ())
     transaction.remove_empty(session.installation.folder, state.folders)
     after = tuple(_put_back(item) for item in _states(state, findings))
@@ -58,44 +57,6 @@ def _is_ours(finding: Finding, state: State, session: Session) -> bool:
         recorded = session.installation.recorded_sha256(finding.path)
         return entry is not None and recorded == entry.pristine_sha256
     return finding.status in (FileStatus.PATCHED, FileStatus.FOREIGN)
-
-
-def _changes(session: Session, state: State, restored: Sequence[Finding]) -> list[Change]:
-    folder = session.installation.folder
-    changes: list[Change] = []
-    for finding in restored:
-        entry = state.entry(finding.path)
-        assert entry is not None
-        after = None if entry.added else session.store.get(entry.pristine_sha256)
-        changes.append(Change(entry.path, after, finding.current_sha256, entry.pristine_mtime_ns))
-    paths = [finding.path for finding in restored]
-    kept = {item.path: item for item in state.caches if _belongs(item.path, paths)}
-    present = {cache for path in paths for cache in bytecode.caches_of(folder, path)}
-    for cache in sorted({*kept, *present}):
-        item = kept.get(cache)
-        expected = sha256((folder / cache).read_bytes()) if cache in present else ""
-        after = session.store.get(item.pristine_sha256) if item else None
-        if after is None or sha256(after) != expected:
-            changes.append(Change(cache, after, expected, item.pristine_mtime_ns if item else 0))
-    return [*changes, *_record_change(session, state)]
-
-
-def _belongs(cache: str, paths: Sequence[str]) -> bool:
-    folder, _, name = cache.rpartition("/__pycache__/")
-    return f"{folder}/{name.partition('.')[0]}.py" in paths
-
-
-def _record_change(session: Session, state: State) -> list[Change]:
-    record = session.installation.record
-    if record is None or state.record is None:
-        return []
-    if sha256(record.data) == state.record.patched_sha256:
-        after = session.store.get(state.record.pristine_sha256)
-    else:
-        after = record.without_rows([entry.path for entry in state.files if entry.added])
-    if after == record.data:
-        return []
-    return [Change(state.record.path, after, sha256(record.data), state.record.pristine_mtime_ns)]
 
 
 def _states(state: State, findings: Sequence[Finding]) -> tuple[FileState, ...]:

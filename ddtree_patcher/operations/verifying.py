@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..digest import read_from
@@ -25,6 +26,7 @@ from ..store import State
 from ..tree import Tree
 from ..verification.static import Subject, static_checks
 from ..verification.tiers import running_checks, unmet_requirement
+from .inspecting import partial
 from .session import Session
 
 
@@ -54,12 +56,12 @@ def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
         checks += run_tiers(session, [entry.path for entry in state.files], upto)
     elif upto is not Tier.STATIC:
         checks.append(CheckResult(upto, str(upto), CheckOutcome.NOT_RUN, "the static tier failed"))
-    diagnostics = [explain(item, patched=True) for item in bad]
+    diagnostics = [*partial(state), *(explain(item, patched=True) for item in bad)]
     code = judge(checks, required, diagnostics)
     return session.report(
         "verify",
         code,
-        steps=_steps(session, state, whole=not bad),
+        steps=_steps(state, whole=not bad),
         files=tuple(_file(entry_path, look, state) for entry_path in (entry.path for entry in state.files)),
         checks=tuple(checks),
         diagnostics=tuple(diagnostics),
@@ -107,7 +109,7 @@ def subject_on_disk(session: Session, state: State, look: Pristine) -> Subject:
     """What static checks look at when the patch is on disk."""
     return Subject(
         patchset=session.loaded.patchset,
-        steps=_steps(session, state, whole=True),
+        steps=_steps(state, whole=True),
         tree=Tree(read_from(session.installation.folder)),
         pristine=Tree(look.read),
         paths=tuple(entry.path for entry in state.files),
@@ -123,20 +125,10 @@ def _as_applied(bad: Sequence[Finding]) -> CheckResult:
     return CheckResult(Tier.STATIC, "files-as-applied", CheckOutcome.FAILED, detail)
 
 
-def _steps(session: Session, state: State, *, whole: bool) -> tuple[StepResult, ...]:
+def _steps(state: State, *, whole: bool) -> tuple[StepResult, ...]:
     """The steps of the state. They are ``already`` there only while every file is as it was applied."""
-    known = session.loaded.patchset.by_id
-    outcome = StepOutcome.ALREADY if whole else StepOutcome.PENDING
-    return tuple(
-        StepResult(
-            step,
-            outcome if files else StepOutcome.NOT_NEEDED,
-            variant,
-            files,
-            known[step].summary if step in known else "",
-        )
-        for step, variant, files in state.steps
-    )
+    gone = {StepOutcome.ALREADY: StepOutcome.PENDING} if not whole else {}
+    return tuple(replace(step, outcome=gone.get(step.outcome, step.outcome)) for step in state.steps)
 
 
 def _file(path: str, look: Pristine, state: State) -> FileState:

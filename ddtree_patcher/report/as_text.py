@@ -23,7 +23,8 @@ def render(report: Report, console: Console, *, verbose: bool = False, quiet: bo
     if not quiet:
         _installation(report, console)
         _extra(report, console)
-        _steps(report.steps, console)
+        if "meaning" not in report.extra:  # said there, with what changed
+            _steps(report.steps, console)
         _files(report.files, console, verbose=verbose)
         _checks(report.checks, console, verbose=verbose)
     for item in report.diagnostics:
@@ -71,9 +72,9 @@ def _files(files: Iterable[FileState], console: Console, *, verbose: bool) -> No
     for item in files:
         digests = (item.pristine_sha256, item.desired_sha256, item.current_sha256) if length else ()
         added = " (added)" if item.added else ""
-        table.add_row(
-            styled(str(item.status)), escape(item.path) + added, *(value[:length] or "-" for value in digests)
-        )
+        # An added file that is gone after a revert is missing, and as it should be.
+        state = styled(str(item.status)) if item.desired_sha256 or not item.added else Text(str(item.status))
+        table.add_row(state, escape(item.path) + added, *(value[:length] or "-" for value in digests))
     if table.row_count:
         console.print()
         console.print(table)

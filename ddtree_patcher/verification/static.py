@@ -31,6 +31,7 @@ class Subject:
     paths: tuple[str, ...]  # changed and added files
     installation: Installation
     drift: Mapping[str, str]  # foreign files that were accepted, by digest
+    given_back: tuple[str, ...] = ()  # files that are still changed on disk, and will not be
 
 
 def static_checks(subject: Subject) -> tuple[CheckResult, ...]:
@@ -100,7 +101,7 @@ def _step(subject: Subject, step: StepResult, variant: Variant) -> Iterator[str]
 
 def _others(subject: Subject) -> Iterator[str]:
     """Every file that RECORD proves and that we did not change is still what RECORD says."""
-    ours = {*subject.paths, subject.installation.record_path}
+    ours = {*subject.paths, *subject.given_back, subject.installation.record_path}
     for path, digest in foreign_files(subject.installation, ours).items():
         if subject.drift.get(path) != digest:
             yield f"{path} is not what RECORD says" if digest else f"{path} is missing"

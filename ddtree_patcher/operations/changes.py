@@ -1,0 +1,88 @@
+"""The changes that a transaction makes for ``apply`` and ``revert``, and what the state remembers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from .. import bytecode
+from ..digest import sha256
+from ..pristine import Finding
+from ..store import Entry, State
+from ..transaction import Change
+from .session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlan:
+    """What becomes of RECORD. ``entry`` is None when none of its rows are ours; ``base`` is RECORD without ours."""
+
+    entry: Entry | None
+    changes: tuple[Change, ...]
+    base: bytes
+
+
+def give_back(session: Session, state: State, findings: Sequence[Finding]) -> list[Change]:
+    """Pristine bytes, times and bytecode for files that an application changed; added ones are removed."""
+    folder = session.installation.folder
+    changes: list[Change] = []
+    for finding in findings:
+        entry = state.entry(finding.path)
+        assert entry is not None
+        after = None if entry.added else session.store.get(entry.pristine_sha256)
+        changes.append(Change(entry.path, after, finding.current_sha256, entry.pristine_mtime_ns))
+    paths = [finding.path for finding in findings]
+    kept = {item.path: item for item in state.caches if bytecode.source_of(item.path) in paths}
+    present = {cache for path in paths for cache in bytecode.caches_of(folder, path)}
+    for cache in sorted({*kept, *present}):
+        item = kept.get(cache)
+        expected = sha256((folder / cache).read_bytes()) if cache in present else ""
+        restored = session.store.get(item.pristine_sha256) if item else None
+        if restored is None or item is None or item.pristine_sha256 != expected:
+            changes.append(Change(cache, restored, expected, item.pristine_mtime_ns if item else 0))
+    return changes
+
+
+def drop_caches(session: Session, paths: Sequence[str]) -> list[Change]:
+    """The bytecode of sources that change is taken away."""
+    folder = session.installation.folder
+    caches = [cache for path in paths for cache in bytecode.caches_of(folder, path)]
+    return [Change(cache, None, sha256((folder / cache).read_bytes())) for cache in caches]
+
+
+def pristine_caches(session: Session, paths: Sequence[str]) -> list[Entry]:
+    """The bytecode of pristine sources, to be remembered."""
+    folder = session.installation.folder
+    caches = [folder / cache for path in paths for cache in bytecode.caches_of(folder, path)]
+    return [
+        Entry(path.relative_to(folder).as_posix(), sha256(path.read_bytes()), "", path.stat().st_mtime_ns)
+        for path in caches
+    ]
+
+
+def plan_record(session: Session, old: State | None, added: Mapping[str, bytes]) -> RecordPlan:
+    """RECORD with rows for the added files, so that uninstalling removes them too, and without earlier ones."""
+    record, path = session.installation.record, session.installation.record_path
+    if record is None:
+        return RecordPlan(None, (), b"")
+    known = old.record if old and old.record and old.record.patched_sha256 == sha256(record.data) else None
+    ours = {*added, *(entry.path for entry in old.files if entry.added)} if old else {*added}
+    base = session.store.get(known.pristine_sha256) if known else record.without_rows(sorted(ours))
+    mtime = known.pristine_mtime_ns if known else mtime_of(session, path)
+    after = record.with_rows(added, base) if added else base
+    entry = Entry(path, sha256(base), sha256(after), mtime) if added else None
+    change = Change(path, after, sha256(record.data), 0 if added else mtime)
+    return RecordPlan(entry, () if after == record.data else (change,), base)
+
+
+def made_folders(session: Session, paths: Collection[str], old: State | None) -> tuple[str, ...]:
+    """The folders that have to be made for files, and those that were made before."""
+    parents = {"/".join(path.split("/")[:end]) for path in paths for end in range(1, path.count("/") + 1)}
+    missing = {name for name in parents if not (session.installation.folder / name).is_dir()}
+    return tuple(sorted({*missing, *(old.folders if old else ())}))
+
+
+def mtime_of(session: Session, path: str) -> int:
+    """Nanoseconds; 0 where there is no file."""
+    target = session.installation.folder / path
+    return target.stat().st_mtime_ns if target.exists() else 0
