@@ -1,1 +1,68 @@
-# Everything is set up in .venv and .cache by the targets themselves; a fresh clone needs Python, pip and make.
+# Everything is set up in .venv, .venv-sglang and .cache by the targets themselves: a fresh clone needs Python (3.10 or
+# later), pip and make.
+#
+# Variables:
+#   PYTHON  makes the virtual environments [python3]
+#   JOBS    test processes at once [2]
+#   TESTS   what `make test` and `make pytest` run [everything]; for example TESTS="tests/unit -k planner"
+# pip's own variables are honoured. Where plain PyPI gives a CUDA build of torch (gigabytes that no test needs), let
+# PIP_EXTRA_INDEX_URL name the index of CPU builds that PyTorch documents.
+
+PYTHON ?= python3
+JOBS ?= 2
+TESTS ?=
+
+VENV := .venv
+SGLANG := .venv-sglang
+PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types pytest bench snapshots wheels clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+demo: $(VENV)/tool ## patch a real SGLang 0.5.11, verify it, revert it, prove that every byte is back
+	@$(VENV)/bin/python tools/demo.py
+
+test: lint types pytest ## everything: lint, types and all tests (downloads 300 MB of wheels and SGLang's CPU dependencies)
+
+lint: $(VENV)/dev ## ruff, check and format
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(VENV)/dev ## mypy
+	$(VENV)/bin/mypy
+
+pytest: $(VENV)/dev $(SGLANG)/ready wheels ## the tests alone
+	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+
+bench: $(VENV)/dev wheels ## the speed that is promised, as ratios measured in one run
+	$(VENV)/bin/python tests/benchmarks/bench.py
+
+snapshots: $(VENV)/tool wheels ## capture every snapshot anew, from the wheels
+	$(VENV)/bin/python tools/capture_snapshots.py
+
+wheels: $(VENV)/tool ## fetch every SGLang wheel that the tests need into .cache/wheels
+	@$(VENV)/bin/python tools/fetch_wheels.py
+
+clean: ## remove all that the targets made, downloads included
+	rm -rf $(VENV) $(SGLANG) .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/tool: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python $(PIP_QUIETLY) install --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/tool
+	$(VENV)/bin/python $(PIP_QUIETLY) install --editable '.[dev]'
+	@touch $@
+
+$(SGLANG)/ready: tests/requirements-sglang-cpu.txt
+	$(PYTHON) -m venv $(SGLANG)
+	$(SGLANG)/bin/python $(PIP_QUIETLY) install --requirement tests/requirements-sglang-cpu.txt
+	@touch $@
+
+$(SGLANG): $(SGLANG)/ready

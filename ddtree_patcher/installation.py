@@ -6,9 +6,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from . import records
 from .errors import EnvironmentRefused, UsageError
@@ -69,7 +70,8 @@ class Installation:
 
     @property
     def is_editable(self) -> bool:
-        return bool(self.direct_url.get("dir_info", {}).get("editable"))
+        info = self.direct_url.get("dir_info")
+        return isinstance(info, dict) and bool(info.get("editable"))
 
     @property
     def is_vcs(self) -> bool:
@@ -123,7 +125,9 @@ def find(package: str, distribution: str, *, python: str = "", root: str = "") -
 
 def refusals(installation: Installation, *, allow_editable: bool, break_system: bool) -> list[EnvironmentRefused]:
     """Why this installation must not be patched; empty when it may be."""
-    return [*ownership(installation, allow_editable, break_system), *_unproved(installation)]
+    # Of somebody's source tree RECORD knows nothing: its files are an unknown base, which --allow-drift accepts.
+    unproved = [] if installation.is_editable and allow_editable else _unproved(installation)
+    return [*ownership(installation, allow_editable, break_system), *unproved]
 
 
 def ownership(installation: Installation, allow_editable: bool, break_system: bool) -> list[EnvironmentRefused]:
@@ -162,7 +166,7 @@ def _unproved(installation: Installation) -> list[EnvironmentRefused]:
     elif installation.record is None:
         found.append(
             EnvironmentRefused(
-                f"{installation.dist_info} has no RECORD: another package manager owns these files",
+                f"{installation.dist_info} has no RECORD, or an empty one: nothing proves which files are pristine",
                 remedy="Install SGLang with pip or uv into a virtual environment and patch that.",
             )
         )
@@ -213,7 +217,7 @@ def _describe(folder: Path, package: str, distribution: str, interpreter: Interp
             remedy="An interrupted upgrade left one behind; reinstall the package.",
         )
     if not found:
-        return Installation(folder, package, interpreter, distribution, "")
+        return _describe_source_tree(folder, package, distribution, interpreter)
     info = found[0]
     data = _read(info / "RECORD")
     return Installation(
@@ -222,11 +226,27 @@ def _describe(folder: Path, package: str, distribution: str, interpreter: Interp
         interpreter=interpreter,
         distribution=distribution,
         version=_version(info, distribution),
-        installer=_read(info / "INSTALLER").decode("utf-8", "replace").strip(),
+        installer=_installer(info),
         dist_info=info.name,
         direct_url=_direct_url(info),
         record=records.parse(data, str(info / "RECORD")) if data else None,
     )
+
+
+def _describe_source_tree(folder: Path, package: str, distribution: str, interpreter: Interpreter) -> Installation:
+    """A folder without metadata of its own: an editable installation keeps them in the interpreter's site folder."""
+    for info in (info for site in interpreter.sites for info in Path(site).glob(f"{distribution}-*.dist-info")):
+        direct_url = _direct_url(info)
+        origin = Path(os.path.realpath(unquote(urlsplit(str(direct_url.get("url", ""))).path) or "/"))
+        found = Installation(folder, package, interpreter, distribution, _version(info, distribution))
+        found = replace(found, installer=_installer(info), direct_url=direct_url)
+        if found.is_editable and origin in (folder, *folder.parents) and origin != Path("/"):
+            return found
+    return Installation(folder, package, interpreter, distribution, "")
+
+
+def _installer(info: Path) -> str:
+    return _read(info / "INSTALLER").decode("utf-8", "replace").strip()
 
 
 def _version(info: Path, distribution: str) -> str:
@@ -288,7 +308,8 @@ def _ask(python: str, package: str) -> dict[str, Any]:
             )
     except OSError as error:
         raise UsageError(
-            f"--python {python} cannot be run: {error.strerror}", remedy="Name a Python interpreter."
+            f"--python {python} cannot be run: {error.strerror}",
+            remedy="Name a Python interpreter, as .venv/bin/python.",
         ) from error
     except subprocess.TimeoutExpired as error:
         raise EnvironmentRefused(f"{python} did not answer in {_PATIENCE:.0f} s", remedy="Run it by hand.") from error
@@ -296,7 +317,11 @@ def _ask(python: str, package: str) -> dict[str, Any]:
         facts = json.loads(done.stdout)
     except ValueError as error:
         tail = done.stderr.decode("utf-8", "replace").strip()[-400:]
-        raise UsageError(f"--python {python} is not a working Python interpreter", detail=tail) from error
+        raise UsageError(
+            f"--python {python} is not a working Python interpreter",
+            detail=tail,
+            remedy="Name a Python interpreter, as .venv/bin/python.",
+        ) from error
     assert isinstance(facts, dict)
     return facts
 

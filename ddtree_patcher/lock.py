@@ -35,7 +35,7 @@ def _acquire(descriptor: int, folder: Path, deadline: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            if time.monotonic() >= deadline:
+            if not time.monotonic() < deadline:
                 raise Locked(
                     f"another ddtree-patch is at work on {folder}",
                     remedy="Wait for it to end, or give it time with --lock-timeout SECONDS.",

@@ -124,6 +124,12 @@ class Patchset:
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise PatchsetError(f"patchset {self.id!r} has two steps named {', '.join(twice)}", remedy="Rename one.")
         graph.order(self.requirements)
+        for path in sorted({path for step in self.steps for path in step.paths()}):
+            if not path.startswith(f"{self.package}/") or ".." in path.split("/"):
+                raise PatchsetError(
+                    f"patchset {self.id!r} names {path!r}, which is not inside {self.package}/",
+                    remedy=f"Paths are relative to the folder that holds {self.package}/, and begin with its name.",
+                )
 
     @property
     def requirements(self) -> dict[str, tuple[str, ...]]:
@@ -223,7 +229,7 @@ def load(name: str = DEFAULT) -> Loaded:
         spec.loader.exec_module(module)
     except PatchsetError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PatchsetError(
             f"patchset {folder} cannot be loaded: {type(error).__name__}: {error}", remedy=_write_one()
         ) from error

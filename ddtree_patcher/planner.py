@@ -6,6 +6,7 @@ at the moment, so an updated patchset, a dropped step or a second ``apply`` is t
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,9 +14,10 @@ from . import graph
 from .codemods import AddFile, AlreadySo, Codemod, Found, Location, NotFound, Splice, apply_splices
 from .contract import breaches
 from .digest import sha256
-from .errors import PatchsetError, SourceError
+from .errors import PatchError, PatchsetError, SourceError
 from .model import Diagnostic, Severity, StepOutcome, StepResult
 from .patchset import Patchset, Step, Variant
+from .shape import Holds
 from .spans import Ledger
 from .tree import Tree
 
@@ -72,22 +74,35 @@ def draft(patchset: Patchset, pristine: Tree, selected: Sequence[str] | None = N
     )
 
 
-def choose_variant(step: Step, tree: Tree) -> Variant | tuple[StepOutcome, str]:
-    """The one variant whose shape the code has, or the outcome and the reason why there is none."""
+@dataclass(frozen=True, slots=True)
+class NoVariant:
+    """Why no variant of a step was chosen, and the file in which the code has another shape."""
+
+    outcome: StepOutcome
+    reason: str
+    path: str = ""
+    near: NotFound | None = None  # where a variant's statement was looked for; None when nothing else was missing
+
+
+def choose_variant(step: Step, tree: Tree) -> Variant | NoVariant:
+    """The one variant whose shape the code has, or the reason why there is none."""
     fitting = [variant for variant in step.variants if all(shape.holds(tree) for shape in variant.when)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         names = ", ".join(variant.name for variant in fitting)
-        return StepOutcome.ANCHOR_AMBIGUOUS, f"the code fits several variants: {names}"
-    wanted = "; ".join(
-        f"{variant.name} ({', '.join(str(shape) for shape in variant.when if not shape.holds(tree))})"
-        for variant in step.variants
-    )
-    paths = {path for variant in step.variants for shape in variant.when for path in shape.paths()}
-    gone = paths and all(tree.get(path) is None for path in paths)
-    outcome = StepOutcome.FILE_MISSING if gone else StepOutcome.ANCHOR_MISSING
-    return outcome, f"the code fits none of the known variants; missing for {wanted}"
+        return NoVariant(StepOutcome.ANCHOR_AMBIGUOUS, f"the code fits several variants: {names}")
+    failing = [(variant, [shape for shape in variant.when if not shape.holds(tree)]) for variant in step.variants]
+    failing.sort(key=lambda pair: len(pair[1]) - len(pair[0].when))  # the one that most of the code fits comes first
+    wanted = "; ".join(f"{variant.name} needs: {', '.join(map(str, shapes))}" for variant, shapes in failing)
+    paths = [path for _, shapes in failing for shape in shapes for path in shape.paths()]
+    present = [path for path in paths if tree.get(path) is not None]
+    if not present:
+        return NoVariant(StepOutcome.FILE_MISSING, f"there is no {' or '.join(dict.fromkeys(paths))}", paths[0])
+    misses = [shape.miss(tree) for _, shapes in failing for shape in shapes if isinstance(shape, Holds)]
+    near = next((item for item in misses if item is not None and item.candidates), None)
+    outcome = near.outcome if near is not None else StepOutcome.ANCHOR_MISSING
+    return NoVariant(outcome, f"the code fits no known variant; {wanted}", present[0], near)
 
 
 def unmet(step: Step, variant: Variant, tree: Tree) -> list[str]:
@@ -137,12 +152,22 @@ class _Planning:
                 line=error.line,
                 remedy=error.remedy,
             )
+        except (PatchError, OSError):
+            raise
+        except Exception as error:  # the boundary around a patchset's own code
+            raise PatchsetError(
+                f"step {step.id!r} cannot be planned: {type(error).__name__}: {error}",
+                detail=traceback.format_exc(),
+                remedy="This is a fault of the patchset, not of the installation; nothing was written.",
+            ) from error
 
     def _carry_out(self, step: Step) -> None:
         variant = choose_variant(step, self.tree)
-        if isinstance(variant, tuple):
-            outcome, reason = variant
-            self._end(step, outcome, f"{step.id}: {reason}", path=min(step.paths(), default=""))
+        if isinstance(variant, NoVariant):
+            detail, line = _near(variant.near) if variant.near else ("", 0)
+            self._end(
+                step, variant.outcome, f"{step.id}: {variant.reason}", detail=detail, path=variant.path, line=line
+            )
             return
         if not variant.edits:
             self._end(step, StepOutcome.NOT_NEEDED, variant=variant.name)
@@ -172,10 +197,10 @@ class _Planning:
                 return Found(Splice(0, 0, edit.content), 1)
             if existing == edit.content:
                 return AlreadySo(1)
-            return NotFound(StepOutcome.HALF_UPSTREAMED, f"no file {edit.path}, or the one of this patchset")
+            return NotFound(StepOutcome.HALF_UPSTREAMED, "")
         source = self.tree.source(edit.path)
         if source is None:
-            return NotFound(StepOutcome.FILE_MISSING, f"the file {edit.path}")
+            return NotFound(StepOutcome.FILE_MISSING, "")
         return edit.locate(source)
 
     def _perform(self, step: Step, variant: Variant, found: Sequence[tuple[Codemod | AddFile, Location]]) -> None:
@@ -231,18 +256,21 @@ class _Planning:
         return tuple(sorted(files, key=lambda item: item.path))
 
     def _refuse(self, step: Step, variant: Variant, problems: Sequence[tuple[Codemod | AddFile, NotFound]]) -> None:
+        said: set[tuple[str, str]] = set()
         for edit, item in problems:
-            near = "\n".join(f"line {place.line}: {place.text}" + _percent(place.score) for place in item.candidates)
-            self._end(
-                step,
-                problems[0][1].outcome,
-                f"{step.id}: {_VERB[item.outcome]} {item.wanted} in {edit.path}",
-                detail=f"Candidates:\n{near}" if near else "Nothing in the file comes near.",
-                path=edit.path,
-                line=item.candidates[0].line if item.candidates else 0,
-                variant=variant.name,
-                remedy=_REMEDY[item.outcome],
-            )
+            if (edit.path, item.wanted) in said:  # several edits look for the same place
+                continue
+            said.add((edit.path, item.wanted))
+            summary = f"{step.id}: {_VERB[item.outcome]} {item.wanted} in {edit.path}"
+            detail, line = _near(item)
+            remedy = _REMEDY[item.outcome]
+            if not item.wanted and isinstance(edit, AddFile):
+                summary = f"{step.id}: {edit.path} is there already, and is not the file that this patchset adds"
+                detail, remedy = "", "Move that file away: this patchset brings its own."
+            elif not item.wanted:
+                summary, detail = f"{step.id}: there is no {edit.path}", ""
+            outcome, path = item.outcome, edit.path
+            self._end(step, outcome, summary, detail=detail, remedy=remedy, path=path, line=line, variant=variant.name)
 
     def _half(self, step: Step, variant: Variant, path: str, line: int) -> None:
         self._end(
@@ -269,10 +297,11 @@ class _Planning:
     ) -> None:
         self.results[step.id] = StepResult(step.id, outcome, variant, (), step.summary)
         if outcome.is_conflict:
-            remedy = remedy or _REMEDY.get(outcome, "See docs/statuses.md.")
-            self.diagnostics.append(
-                Diagnostic(outcome.value, Severity.ERROR, summary, detail, remedy, step.id, path, line)
-            )
+            # What blocks a step is an error and says so itself; six steps that wait for it must not drown it.
+            waits = outcome is StepOutcome.BLOCKED_BY
+            severity = Severity.NOTE if waits else Severity.ERROR
+            remedy = "" if waits else remedy or _REMEDY.get(outcome, "See docs/statuses.md.")
+            self.diagnostics.append(Diagnostic(outcome.value, severity, summary, detail, remedy, step.id, path, line))
 
 
 _DIFF = "Run `ddtree-patch diff` to see what differs from the nearest known release"
@@ -288,7 +317,6 @@ _REMEDY = {
     StepOutcome.HALF_UPSTREAMED: "Another patch or a newer release has a part of this: remove it, or use it.",
     StepOutcome.PRECONDITION_FAILED: f"{_DIFF}; the inserted code would call something that is not there.",
     StepOutcome.FILE_MISSING: "If it was deleted, reinstall SGLang; else this release is not supported.",
-    StepOutcome.BLOCKED_BY: "Mend the step that it waits for.",
 }
 
 
@@ -297,6 +325,13 @@ def _bytes_of(tree: Tree, path: str) -> bytes:
     if data is None:
         raise FileNotFoundError(path)
     return data
+
+
+def _near(item: NotFound) -> tuple[str, int]:
+    """The places that came near, in words, and the line of the first; 0 when there is none."""
+    lines = [f"line {place.line}: {place.text}{_percent(place.score)}" for place in item.candidates]
+    detail = "\n".join(["Candidates:", *lines]) if lines else "Nothing in the file comes near."
+    return detail, item.candidates[0].line if lines else 0
 
 
 def _percent(score: float) -> str:

@@ -48,13 +48,20 @@ class Pristine:
         return self.findings[path]
 
     def unproved(self) -> list[Finding]:
-        """The findings that no plan may be built on."""
+        """The findings that no plan may be built on: deleted files first, then edited and unknown ones."""
+        missing = [
+            item for item in self.findings.values() if item.status is FileStatus.MISSING and item.pristine_sha256
+        ]
         bad = {FileStatus.FOREIGN} if self.allow_drift else {FileStatus.FOREIGN, FileStatus.UNKNOWN_BASE}
-        return [
+        return missing + [
             item
             for item in self.findings.values()
             if item.status in bad and not (self.allow_drift and self._entry(item.path) is None)
         ]
+
+    def is_entry(self, path: str) -> bool:
+        """Whether the applied patchset changed or added this file."""
+        return self._entry(path) is not None
 
     def _entry(self, path: str) -> Entry | None:
         return self.state.entry(path) if self.state else None
@@ -84,13 +91,19 @@ class Pristine:
             )
         if digest in (recorded, entry.pristine_sha256):
             return Finding(path, FileStatus.WIPED, digest, digest, data)
-        return Finding(path, FileStatus.FOREIGN, digest, entry.pristine_sha256, data)
+        # What lies beneath the edit is known: an edited patch must not look like a half upstreamed one.
+        return Finding(path, FileStatus.FOREIGN, digest, entry.pristine_sha256, self.store.get(entry.pristine_sha256))
 
     def _missing(self, path: str) -> Finding:
         entry = self._entry(path)
         if entry is not None and entry.added:
             return Finding(path, FileStatus.WIPED, "", "")
-        return Finding(path, FileStatus.MISSING, "", self.installation.recorded_sha256(path))
+        recorded = self.installation.recorded_sha256(path)
+        drifted = self.state is not None and path in self.state.drift
+        if entry is not None and (drifted or recorded == entry.pristine_sha256):
+            kept = self.store.get(entry.pristine_sha256)
+            return Finding(path, FileStatus.MISSING, "", entry.pristine_sha256, kept)
+        return Finding(path, FileStatus.MISSING, "", recorded)
 
 
 def installation_status(
@@ -161,6 +174,10 @@ def explain(finding: Finding, *, patched: bool) -> Diagnostic:
     if patched and finding.status is FileStatus.FOREIGN:
         cause = "somebody edited this file after it was patched"
         remedy = "Keep that edit elsewhere, then run `ddtree-patch revert --discard-edits` and apply again."
+    elif finding.status is FileStatus.MISSING and finding.pristine is not None:
+        remedy = "Run `ddtree-patch revert`, which puts it back, and apply again."
+    elif finding.status is FileStatus.WIPED and not finding.current_sha256:
+        cause = "this file of the patch was deleted"
     return Diagnostic(
         finding.status.value, Severity.ERROR, f"{finding.path}: {cause}", remedy=remedy, path=finding.path
     )

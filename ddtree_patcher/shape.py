@@ -68,8 +68,13 @@ class Holds:
     anchor: Anchor
 
     def holds(self, tree: Tree) -> bool:
+        return tree.get(self.path) is not None and self.miss(tree) is None
+
+    def miss(self, tree: Tree) -> NotFound | None:
+        """Which places come near, or are too many; None when it holds, or when there is no such file."""
         source = tree.source(self.path)
-        return source is not None and not isinstance(find_statement(source, self.anchor), NotFound)
+        found = find_statement(source, self.anchor) if source is not None else None
+        return found if isinstance(found, NotFound) else None
 
     def paths(self) -> tuple[str, ...]:
         return (self.path,)

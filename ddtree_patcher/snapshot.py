@@ -127,7 +127,7 @@ def from_bytes(data: bytes, *, path: str = "") -> Snapshot:
     """The snapshot that ``to_bytes`` wrote. Raises ``UsageError``, naming ``path``, for anything else."""
     try:
         document = json.loads(data)
-    except ValueError as error:  # not UTF-8, not JSON, truncated
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, truncated, nested without end
         raise _unusable(path, f"it is not JSON: {error}") from error
     try:
         if document["schema"] != SCHEMA:

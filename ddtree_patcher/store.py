@@ -36,6 +36,7 @@ class Entry:
     pristine_sha256: str
     patched_sha256: str
     pristine_mtime_ns: int = 0  # 0 where there was no file
+    pristine_mode: int = 0  # likewise
 
     @property
     def added(self) -> bool:
@@ -147,8 +148,10 @@ class Store:
             ) from error
 
     def clean(self) -> None:
-        """Drop what nothing refers to any more; drop the folder itself when nothing is applied."""
+        """Drop what nothing refers to any more, and what a killed run left; nothing applied: the folder itself."""
         state = self.state()
+        for litter in (*self.folder.glob("*.tmp"), self.folder / "probe"):
+            litter.unlink(missing_ok=True)
         if state is None:
             shutil.rmtree(self.folder / "objects", ignore_errors=True)
             with suppress(OSError):  # never more than is ours: the folder may be one that the user named
@@ -173,7 +176,7 @@ class Store:
     def _checked(self, name: str, read: Any) -> Any:
         try:
             return read()
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise PatchError(f"{self.folder / name} is damaged: {error}", remedy=_LOST) from error
 
     def _write_json(self, name: str, value: dict[str, Any] | None) -> None:
@@ -229,6 +232,7 @@ def _entry_from(data: dict[str, Any]) -> Entry:
         str(data["pristine_sha256"]),
         str(data["patched_sha256"]),
         int(data["pristine_mtime_ns"]),
+        int(data["pristine_mode"]),
     )
 
 

@@ -45,6 +45,7 @@ class Change:
     after: bytes | None = field(repr=False)
     expected: str
     mtime_ns: int = 0  # 0: now
+    mode: int = 0  # 0: that of the file there now
 
 
 def commit(
@@ -74,11 +75,15 @@ def commit(
             if any(item.outcome is CheckOutcome.FAILED for item in results):
                 work.put_back()
                 return results
-            work.end()
+            with _signals_ignored():  # from here on the change stands
+                work.end()
             return results
         except BaseException as error:
             with _signals_ignored():
-                work.put_back()
+                try:
+                    work.put_back()
+                except OSError as failure:
+                    raise _stuck(failure, folder) from error
             if isinstance(error, _Signal):
                 raise Interrupted(f"stopped by {error}; everything was put back", remedy="Run it again.") from None
             if isinstance(error, OSError):
@@ -90,6 +95,8 @@ def recover(folder: Path, store: Store) -> Diagnostic | None:
     """Put back what a process that died left half done; None when there was nothing."""
     journal = store.journal()
     if journal is None:
+        with suppress(OSError):  # what a run left that died before its journal, or after it
+            store.clean()
         return None
     try:
         _restore(folder, store, journal)
@@ -128,8 +135,9 @@ class _Work:
         for made in self.journal.folders:
             (self.folder / made).mkdir(exist_ok=True)
         for change, entry in zip(self.changes, self.journal.changes, strict=True):
+            target = self.folder / change.path
             if change.after is not None:
-                _write(self.folder / entry.staged, change.after, self.folder / change.path, change.mtime_ns)
+                _write(self.folder / entry.staged, change.after, target, change.mtime_ns, change.mode)
 
     def replace(self) -> None:
         assert self.journal is not None
@@ -157,7 +165,8 @@ class _Work:
     def end(self) -> None:
         self.store.write_journal(None)
         self.journal = None
-        self.store.clean()
+        with suppress(OSError):
+            self.store.clean()
 
     def put_back(self) -> None:
         if self.journal is None:
@@ -213,16 +222,18 @@ def _restore(folder: Path, store: Store, journal: Journal) -> None:
             path=foreign[0],
         )
     for entry in journal.changes:
-        if entry.staged:
-            (folder / entry.staged).unlink(missing_ok=True)
+        if entry.staged and os.path.lexists(folder / entry.staged):  # a read-only tree refuses to remove nothing
+            (folder / entry.staged).unlink()
         target = folder / entry.path
         if not entry.before_sha256:
-            target.unlink(missing_ok=True)
+            if current[entry.path]:
+                target.unlink()
         elif current[entry.path] != entry.before_sha256:
+            target.parent.mkdir(parents=True, exist_ok=True)
             staged = target.with_name(f".{target.name}.ddtree-patch-back")
             _write(staged, store.get(entry.before_sha256), target, entry.before_mtime_ns, entry.before_mode)
             os.replace(staged, target)
-        elif entry.before_mtime_ns:
+        elif target.stat().st_mtime_ns != entry.before_mtime_ns:  # untouched, in a tree that may be read-only
             os.utime(target, ns=(entry.before_mtime_ns, entry.before_mtime_ns))
     for made in reversed(journal.folders):
         with suppress(OSError):
@@ -270,6 +281,14 @@ def _refused(error: OSError, folder: Path) -> EnvironmentRefused:
         f"{folder} cannot be written: {error.strerror or error}",
         detail=str(error.filename or ""),
         remedy="Run as its owner, on a writable file system with free space. Everything was put back.",
+    )
+
+
+def _stuck(error: OSError, folder: Path) -> EnvironmentRefused:
+    return EnvironmentRefused(
+        f"{folder} could not be put back: {error.strerror or error}",
+        detail=str(error.filename or ""),
+        remedy="Make it writable again and run `ddtree-patch revert`: the journal is kept, and it recovers first.",
     )
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
 from .. import __version__
+from ..model import Diagnostic, ExitCode, Report, Severity
 
 _COMMANDS = {
     "apply": "Apply the patchset, read every byte back, verify; roll back where a check fails.",
@@ -35,9 +41,53 @@ class _Lazy(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        for stream in (sys.stdout, sys.stderr):  # a name that is not UTF-8 must not end in a traceback
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        with _refusals("command-line", as_json="--format=json" in args or "--format json" in " ".join(args)):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _refusals(ctx, as_json=ctx.params.get("form") == "json"):
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            shared = {name for parameter in self.params for name in parameter.opts}
+            if error.option_name not in shared or error.ctx is None:
+                raise
+            name = f"{error.option_name} goes before the command"
+            example = f"ddtree-patch {error.option_name} … {error.ctx.info_name}"
+            raise click.UsageError(f"{name}: {example}", error.ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(_COMMANDS.items()))
+
+
+@contextmanager
+def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
+    """What click refuses ends with 2, and is one JSON object on standard output for those who asked for JSON."""
+    try:
+        yield
+    except click.ClickException as error:
+        # click ends with 1 for a file that cannot be opened
+        refused = click.UsageError(error.format_message()) if isinstance(error, click.FileError) else error
+        if not as_json:
+            raise refused from None
+        from ..report import as_json as renderer
+
+        name = command if isinstance(command, str) else command.invoked_subcommand or "command-line"
+        context = getattr(error, "ctx", None)
+        remedy = f"See `{context.command_path if context else 'ddtree-patch'} --help`."
+        what = Diagnostic("usage", Severity.ERROR, error.format_message(), remedy=remedy)
+        click.echo(renderer.render(Report(name, ExitCode.USAGE, ExitCode.USAGE.symbol, diagnostics=(what,))))
+        sys.exit(int(ExitCode.USAGE))
 
 
 @click.group(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..errors import PatchError
+from ..errors import EnvironmentRefused, PatchError
 from ..model import Diagnostic, ExitCode, Report, Severity
 from ..operations.session import Options, Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Work = Callable[[Session], Report]
 
@@ -42,6 +46,9 @@ def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
             report = _interrupted(command)
         except (click.ClickException, click.exceptions.Exit):
             raise
+        except OSError as error:
+            named = error.filename is not None
+            report = session.failure(command, _refused(error)) if named else _unexpected(command, error)
         except Exception as error:
             report = _unexpected(command, error)
     draw(report, shared)
@@ -55,11 +62,16 @@ def draw(report: Report, shared: dict[str, Any]) -> None:
 
         click.echo(as_json.render(report))
         return
-    from rich.console import Console
-
     from ..report import as_text
 
-    as_text.render(report, Console(), verbose=shared["verbose"], quiet=shared["quiet"])
+    as_text.render(report, console(), verbose=shared["verbose"], quiet=shared["quiet"])
+
+
+def console() -> Console:
+    """Standard output. With NO_COLOR not one escape code is written, where rich would still write bold and dim."""
+    from rich.console import Console
+
+    return Console(color_system=None) if os.environ.get("NO_COLOR") else Console()
 
 
 @contextmanager
@@ -70,6 +82,7 @@ def _no_collector() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # the interpreter would look once more on its way out, for longer than all of the work takes
         if enabled:
             gc.enable()
 
@@ -79,7 +92,7 @@ def _progress(shared: dict[str, Any]) -> Iterator[Callable[[str], None]]:
     """Says on standard error what takes time: a moving line on a terminal, plain lines with ``-v`` elsewhere."""
     if shared["quiet"]:
         yield lambda message: None
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         from rich.console import Console
 
         with Console(stderr=True).status("") as status:
@@ -91,6 +104,14 @@ def _progress(shared: dict[str, Any]) -> Iterator[Callable[[str], None]]:
 def _interrupted(command: str) -> Report:
     what = Diagnostic("interrupted", Severity.ERROR, "stopped; nothing was changed", remedy="Run it again.")
     return Report(command, ExitCode.INTERRUPTED, ExitCode.INTERRUPTED.symbol, diagnostics=(what,))
+
+
+def _refused(error: OSError) -> EnvironmentRefused:
+    """A file that this user may not read, a folder where a file should be, a full disk …"""
+    return EnvironmentRefused(
+        f"{os.fsdecode(error.filename)}: {error.strerror}",
+        remedy="Run as a user who may read and write there.",
+    )
 
 
 def _unexpected(command: str, error: Exception) -> Report:

@@ -36,7 +36,7 @@ def capture(ctx: click.Context, wheel: str | None, out: str, text: bool) -> None
     run(ctx, "snapshot", work)
 
 
-@command.command("list")
+@command.command("list", epilog="Example: ddtree-patch snapshot list")
 @click.pass_context
 def list_all(ctx: click.Context) -> None:
     """List the snapshots that come with the tool."""

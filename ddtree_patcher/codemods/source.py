@@ -7,6 +7,7 @@ Positions come from :mod:`ast` (lines are 1-based, columns are UTF-8 bytes), so 
 from __future__ import annotations
 
 import ast
+import codecs
 import io
 import re
 import tokenize
@@ -158,7 +159,7 @@ def _require_utf8(data: bytes, path: str) -> None:
         raise SourceError(f"{path or 'the file'} holds NUL bytes: it is not a text file", path=path, remedy=remedy)
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        if encoding.removesuffix("-sig") != "utf-8":
+        if codecs.lookup(encoding).name.removesuffix("-sig") != "utf-8":
             raise SourceError(f"{path or 'the file'} is encoded in {encoding}, not UTF-8", path=path, remedy=remedy)
         data.decode("utf-8")
     except (SyntaxError, UnicodeDecodeError) as error:

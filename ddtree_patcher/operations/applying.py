@@ -25,8 +25,8 @@ from ..store import Entry, State
 from ..transaction import Change
 from ..tree import Tree
 from ..verification.static import Subject, static_checks
-from .changes import RecordPlan, drop_caches, give_back, made_folders, mtime_of, plan_record, pristine_caches
-from .planning import Prepared, SavedPlan, Selection, prepare, refuse_stale
+from .changes import RecordPlan, drop_caches, give_back, made_folders, mtime_and_mode, plan_record, pristine_caches
+from .planning import Prepared, SavedPlan, Selection, prepare, refuse_other, refuse_stale
 from .session import Session
 from .verifying import judge, run_tiers
 
@@ -50,9 +50,11 @@ def apply(session: Session, selection: Selection, verification: Verification, pl
     session.refuse_unsafe()
     with locked(session.installation.root, session.options.lock_timeout):
         recovered = transaction.recover(session.installation.folder, session.store)
+        if plan:
+            refuse_other(session, plan)
         prepared = prepare(session, plan.selection if plan else selection)
         if plan:
-            refuse_stale(session, plan, prepared)
+            refuse_stale(plan, prepared)
         report = _apply(session, prepared, verification)
     notes = (recovered,) if recovered else ()
     return replace(report, diagnostics=(*notes, *report.diagnostics))
@@ -158,8 +160,14 @@ def _state(session: Session, prepared: Prepared, old: State | None, record: Reco
     earlier = [cache for cache in old.caches if bytecode.source_of(cache.path) in kept] if old else []
     entries = []
     for item in planned:
-        mtime = kept[item.path].pristine_mtime_ns if item.path in kept else mtime_of(session, item.path)
-        entries.append(Entry(item.path, item.pristine_sha256, item.desired_sha256, 0 if item.added else mtime))
+        known = kept.get(item.path)
+        mtime, mode = (
+            (known.pristine_mtime_ns, known.pristine_mode)
+            if known
+            else mtime_and_mode(session.installation.folder / item.path)
+        )
+        entry = Entry(item.path, item.pristine_sha256, item.desired_sha256, mtime, mode)
+        entries.append(replace(entry, pristine_mtime_ns=0, pristine_mode=0) if item.added else entry)
     return State(
         patchset=session.identity,
         version=session.installation.version,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from .. import bytecode
 from ..digest import sha256
@@ -30,7 +32,7 @@ def give_back(session: Session, state: State, findings: Sequence[Finding]) -> li
         entry = state.entry(finding.path)
         assert entry is not None
         after = None if entry.added else session.store.get(entry.pristine_sha256)
-        changes.append(Change(entry.path, after, finding.current_sha256, entry.pristine_mtime_ns))
+        changes.append(_restoration(entry, after, finding.current_sha256))
     paths = [finding.path for finding in findings]
     kept = {item.path: item for item in state.caches if bytecode.source_of(item.path) in paths}
     present = {cache for path in paths for cache in bytecode.caches_of(folder, path)}
@@ -39,8 +41,12 @@ def give_back(session: Session, state: State, findings: Sequence[Finding]) -> li
         expected = sha256((folder / cache).read_bytes()) if cache in present else ""
         restored = session.store.get(item.pristine_sha256) if item else None
         if restored is None or item is None or item.pristine_sha256 != expected:
-            changes.append(Change(cache, restored, expected, item.pristine_mtime_ns if item else 0))
+            changes.append(_restoration(item, restored, expected) if item else Change(cache, None, expected))
     return changes
+
+
+def _restoration(entry: Entry, after: bytes | None, expected: str) -> Change:
+    return Change(entry.path, after, expected, entry.pristine_mtime_ns, entry.pristine_mode)
 
 
 def drop_caches(session: Session, paths: Sequence[str]) -> list[Change]:
@@ -55,7 +61,7 @@ def pristine_caches(session: Session, paths: Sequence[str]) -> list[Entry]:
     folder = session.installation.folder
     caches = [folder / cache for path in paths for cache in bytecode.caches_of(folder, path)]
     return [
-        Entry(path.relative_to(folder).as_posix(), sha256(path.read_bytes()), "", path.stat().st_mtime_ns)
+        Entry(path.relative_to(folder).as_posix(), sha256(path.read_bytes()), "", *mtime_and_mode(path))
         for path in caches
     ]
 
@@ -68,9 +74,11 @@ def plan_record(session: Session, old: State | None, added: Mapping[str, bytes])
     known = old.record if old and old.record and old.record.patched_sha256 == sha256(record.data) else None
     ours = {*added, *(entry.path for entry in old.files if entry.added)} if old else {*added}
     base = session.store.get(known.pristine_sha256) if known else record.without_rows(sorted(ours))
-    mtime = known.pristine_mtime_ns if known else mtime_of(session, path)
+    mtime, mode = (
+        (known.pristine_mtime_ns, known.pristine_mode) if known else mtime_and_mode(session.installation.folder / path)
+    )
     after = record.with_rows(added, base) if added else base
-    entry = Entry(path, sha256(base), sha256(after), mtime) if added else None
+    entry = Entry(path, sha256(base), sha256(after), mtime, mode) if added else None
     change = Change(path, after, sha256(record.data), 0 if added else mtime)
     return RecordPlan(entry, () if after == record.data else (change,), base)
 
@@ -82,7 +90,10 @@ def made_folders(session: Session, paths: Collection[str], old: State | None) ->
     return tuple(sorted({*missing, *(old.folders if old else ())}))
 
 
-def mtime_of(session: Session, path: str) -> int:
-    """Nanoseconds; 0 where there is no file."""
-    target = session.installation.folder / path
-    return target.stat().st_mtime_ns if target.exists() else 0
+def mtime_and_mode(path: Path) -> tuple[int, int]:
+    """When a file was changed, in nanoseconds, and its permission bits; zeros where there is no file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_mtime_ns, stat.S_IMODE(status.st_mode)

@@ -57,11 +57,12 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     session.refuse_other_patchset(state)
     look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
     made = draft(patchset, Tree(look.read), selected)
-    unproved = look.unproved()
+    ours = {path for step in patchset.steps for path in step.added_paths()}
+    unproved = [item for item in look.unproved() if item.path not in ours or look.is_entry(item.path)]
     diagnostics = [explain(item, patched=bool(state and state.entry(item.path))) for item in unproved]
-    # A file that is not pristine explains every anchor that is missing in it.
-    known_bad = {item.path for item in unproved}
-    diagnostics += [item for item in made.diagnostics if item.path not in known_bad or item.step]
+    # A file that was deleted is the whole reason why a step misses it.
+    deleted = {item.path for item in unproved if item.status is FileStatus.MISSING}
+    diagnostics += [item for item in made.diagnostics if item.path not in deleted]
     if len(selected) < len(patchset.steps):
         diagnostics.append(_partial(selected))
     files = _files(made, look)
@@ -144,8 +145,10 @@ def load_plan(path: str) -> SavedPlan:
         raise UsageError(f"{path} is too large to be a plan", remedy=remedy)
     try:
         value: Any = json.loads(data)
-        if value["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {value['schema']!r}, not {SCHEMA!r}")
+        if not isinstance(value, dict):
+            raise ValueError("it holds no JSON object")
+        if value.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is {value.get('schema')!r}, not {SCHEMA!r}")
         return SavedPlan(
             path,
             PatchsetIdentity(**value["patchset"]),
@@ -157,22 +160,29 @@ def load_plan(path: str) -> SavedPlan:
                 for name, item in value["files"].items()
             },
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(f"{path} is not a plan, or only a part of one: {what}", remedy=remedy) from error
 
 
-def refuse_stale(session: Session, plan: SavedPlan, prepared: Prepared) -> None:
-    """Raise :class:`StalePlan`, naming the file, unless the plan still says what would happen."""
-    remedy = "Make a new plan with `ddtree-patch plan --out FILE`."
+_NEW_PLAN = "Make a new plan with `ddtree-patch plan --out FILE`."
+
+
+def refuse_other(session: Session, plan: SavedPlan) -> None:
+    """Raise :class:`StalePlan` for a plan of another patchset: its steps would mean nothing here."""
     if plan.patchset != session.identity:
         mine, its = session.identity, plan.patchset
         raise StalePlan(
             f"{plan.path} was made with patchset {its.id} {its.version} ({its.digest[:12]}), "
             f"and this is {mine.id} {mine.version} ({mine.digest[:12]})",
-            remedy=remedy,
+            remedy=_NEW_PLAN,
             path=plan.path,
         )
+
+
+def refuse_stale(plan: SavedPlan, prepared: Prepared) -> None:
+    """Raise :class:`StalePlan`, naming the file, unless the plan still says what would happen."""
+    remedy = _NEW_PLAN
     for path, digest in plan.read.items():
         if prepared.draft.read.get(path) != digest:
             raise StalePlan(f"{path} is not the file that {plan.path} was made for", remedy=remedy, path=path)

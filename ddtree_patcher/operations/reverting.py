@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .. import transaction
 from ..lock import locked
-from ..model import Diagnostic, ExitCode, FileState, FileStatus, Report, Severity
+from ..model import CheckResult, Diagnostic, ExitCode, FileState, FileStatus, Report, Severity
 from ..pristine import Finding, Pristine, explain
 from ..store import State
 from .changes import give_back, plan_record
@@ -42,20 +42,22 @@ def _revert(session: Session, state: State, discard_edits: bool) -> Report:
     if foreign and not discard_edits:
         diagnostics = tuple(explain(item, patched=True) for item in foreign)
         return session.report("revert", ExitCode.CONFLICT, files=_states(state, findings), diagnostics=diagnostics)
-    restored = [item for item in findings if _is_ours(item, state, session)]
+    restored = [item for item in findings if _is_ours(item)]
     changes = [*give_back(session, state, restored), *plan_record(session, state, {}).changes]
-    transaction.commit(session.installation.folder, session.store, changes, None, lambda: ())
-    transaction.remove_empty(session.installation.folder, state.folders)
-    after = tuple(_put_back(item) for item in _states(state, findings))
+
+    def end() -> Sequence[CheckResult]:
+        transaction.remove_empty(session.installation.folder, state.folders)
+        return ()
+
+    transaction.commit(session.installation.folder, session.store, changes, None, end)
+    after = tuple(_put_back(item, finding) for item, finding in zip(_states(state, findings), findings, strict=True))
     return session.report("revert", ExitCode.OK, "clean", files=after)
 
 
-def _is_ours(finding: Finding, state: State, session: Session) -> bool:
+def _is_ours(finding: Finding) -> bool:
     """Whether a file is to be put back: not one that a reinstallation has brought back already."""
     if finding.status is FileStatus.MISSING:
-        entry = state.entry(finding.path)
-        recorded = session.installation.recorded_sha256(finding.path)
-        return entry is not None and recorded == entry.pristine_sha256
+        return finding.pristine is not None
     return finding.status in (FileStatus.PATCHED, FileStatus.FOREIGN)
 
 
@@ -73,8 +75,9 @@ def _states(state: State, findings: Sequence[Finding]) -> tuple[FileState, ...]:
     )
 
 
-def _put_back(item: FileState) -> FileState:
-    """A file after a revert; an added one is gone, and that is as it should be."""
-    status = FileStatus.MISSING if item.added else FileStatus.PRISTINE
-    pristine = item.pristine_sha256
-    return replace(item, status=status, desired_sha256=pristine, current_sha256=pristine)
+def _put_back(item: FileState, finding: Finding) -> FileState:
+    """A file after a revert: an added one is gone, one that another release brought stays as that release has it."""
+    if item.added or finding.pristine is None:
+        return replace(item, status=FileStatus.MISSING, desired_sha256="", current_sha256="")
+    known = finding.pristine_sha256
+    return replace(item, status=FileStatus.PRISTINE, pristine_sha256=known, desired_sha256=known, current_sha256=known)

@@ -94,7 +94,8 @@ class Session:
 
         tree = Tree(read_from(self.installation.folder))
         for item in self.loaded.patchset.preconditions:
-            if not item.shape.holds(tree):
+            deleted = any(self.installation.recorded_sha256(path) for path in item.shape.paths())
+            if not item.shape.holds(tree) and not deleted:  # a deleted file is reported as one
                 where = f"{self.installation.distribution} {self.installation.version or '(version unknown)'}"
                 raise EnvironmentRefused(f"{where}: {item.summary}", remedy=item.remedy)
 

@@ -57,7 +57,8 @@ def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
     elif upto is not Tier.STATIC:
         checks.append(CheckResult(upto, str(upto), CheckOutcome.NOT_RUN, "the static tier failed"))
     diagnostics = [*partial(state), *(explain(item, patched=True) for item in bad)]
-    code = judge(checks, required, diagnostics)
+    # A file that is not as it was applied is the cause; every other check that fails is its consequence.
+    code = judge(checks[:1] if bad else checks, required, diagnostics)
     return session.report(
         "verify",
         code,
@@ -78,6 +79,12 @@ def run_tiers(session: Session, paths: Sequence[str], upto: Tier) -> tuple[Check
     )
 
 
+_REMEDIES = {
+    "nothing-else-changed": "Reinstall SGLang (pip install --force-reinstall --no-deps), "
+    "or apply with --allow-drift to accept these files as they are."
+}
+
+
 def judge(checks: Sequence[CheckResult], required: Tier | None, diagnostics: list[Diagnostic]) -> ExitCode:
     """The exit code that checks deserve; says in ``diagnostics`` what failed."""
     for item in checks:
@@ -88,7 +95,7 @@ def judge(checks: Sequence[CheckResult], required: Tier | None, diagnostics: lis
                     Severity.ERROR,
                     f"{item.tier} check {item.id} failed",
                     detail=item.detail,
-                    remedy="See docs/statuses.md#verification_failed.",
+                    remedy=_REMEDIES.get(item.id, "See docs/statuses.md#verification_failed."),
                 )
             )
     reason = unmet_requirement(checks, required)

@@ -77,6 +77,16 @@ _RESERVED_NAMES = frozenset(
     {"DFLASH", "DDTREE", "EAGLE", "NONE"}
 )
 """
+_DERIVED_BEFORE = """\
+class CustomSpecAlgo:
+    def is_dflash(self) -> bool:
+        return False
+
+
+def _reserved_names():
+    return frozenset(SpeculativeAlgorithm.__members__)
+"""
+_DERIVED_AFTER = _DERIVED_BEFORE.replace("False\n", "False\n\n    def is_ddtree(self) -> bool:\n        return False\n")
 
 STEP = Step(
     id="enum",
@@ -106,6 +116,11 @@ STEP = Step(
             "reserved_names_listed",
             {SPEC_INFO: _BEFORE, SPEC_REGISTRY: _REGISTRY_BEFORE},
             {SPEC_INFO: _AFTER, SPEC_REGISTRY: _REGISTRY_AFTER},
+        ),
+        Case(
+            "reserved_names_derived",
+            {SPEC_INFO: _BEFORE, SPEC_REGISTRY: _DERIVED_BEFORE},
+            {SPEC_INFO: _AFTER, SPEC_REGISTRY: _DERIVED_AFTER},
         ),
     ),
     refusals=(

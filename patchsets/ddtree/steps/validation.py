@@ -5,7 +5,7 @@ from __future__ import annotations
 from ddtree_patcher.codemods import Anchor, EditCondition, ExtendLiteral, InsertAfter, InsertBefore
 from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
-from ddtree_patcher.shape import Defines, Holds
+from ddtree_patcher.shape import Defines, Lacks
 
 from ..files import DDTREE_ARGS, SERVER_ARGS, SPECULATIVE_HOOK, fragments
 
@@ -23,6 +23,14 @@ _HOOK_BRANCH = 'if server_args.speculative_algorithm == "DFLASH": ...'
 _HOOK_CALL = Anchor("_handle_dflash(server_args)", scope=_HOOK, within=_HOOK_BRANCH)
 _WINDOW_WARNING = Anchor("if server_args.speculative_algorithm not in ...: ...", scope=_HOOK)
 
+# The step `flags` has added this by then.
+_FLAGS = {
+    DDTREE_ARGS: """\
+def prepare_ddtree_args(server_args): ...
+def check_ddtree_args(server_args): ...
+def resolve_ddtree_args(server_args): ...
+"""
+}
 _SERVER_ARGS_INLINE = """\
 class ServerArgs:
     def __post_init__(self):
@@ -76,7 +84,7 @@ _HOOK_AFTER = (
     .replace("        _handle_dflash", _inserted("check_server_args", " " * 8) + "        _handle_dflash")
     .replace("dflash(server_args)\n", "dflash(server_args)\n" + _inserted("resolve_server_args", " " * 8))
 )
-_SERVER_ARGS_HOOK = _SERVER_ARGS_INLINE.replace('== "DFLASH"', '== "OTHER"')
+_SERVER_ARGS_HOOK = _SERVER_ARGS_INLINE.replace("_handle_speculative_decoding", "_handle_other")
 _SERVER_ARGS_HOOK_AFTER = _SERVER_ARGS_HOOK.replace(
     "        # Handle device", _inserted("prepare", " " * 8) + "        # Handle device"
 )
@@ -101,7 +109,7 @@ STEP = Step(
     variants=(
         Variant(
             "inline",
-            when=(Holds(SERVER_ARGS, Anchor(_INLINE_BRANCH, scope=_INLINE)),),
+            when=(Defines(SERVER_ARGS, _INLINE),),
             edits=(
                 _PREPARE,
                 InsertBefore(
@@ -124,7 +132,7 @@ STEP = Step(
         ),
         Variant(
             "hook",
-            when=(Holds(SPECULATIVE_HOOK, Anchor(_HOOK_BRANCH, scope=_HOOK)), Defines(SERVER_ARGS, "ServerArgs")),
+            when=(Defines(SPECULATIVE_HOOK, _HOOK), Lacks(Defines(SERVER_ARGS, _INLINE))),
             edits=(
                 _PREPARE,
                 InsertBefore(SPECULATIVE_HOOK, _HOOK_CALL, _CODE.body("check_server_args")),
@@ -142,12 +150,13 @@ STEP = Step(
         ),
     ),
     cases=(
-        Case("inline", {SERVER_ARGS: _SERVER_ARGS_INLINE}, {SERVER_ARGS: _SERVER_ARGS_AFTER}),
+        Case("inline", {SERVER_ARGS: _SERVER_ARGS_INLINE, **_FLAGS}, {SERVER_ARGS: _SERVER_ARGS_AFTER}),
         Case(
             "hook",
             {
                 SERVER_ARGS: _SERVER_ARGS_HOOK,
                 SPECULATIVE_HOOK: _HOOK_BEFORE + "\n\ndef _handle_dflash(server_args): ...\n",
+                **_FLAGS,
             },
             {
                 SERVER_ARGS: _SERVER_ARGS_HOOK_AFTER,
@@ -156,14 +165,18 @@ STEP = Step(
         ),
     ),
     refusals=(
-        Refusal({SERVER_ARGS: _SERVER_ARGS_HOOK}, StepOutcome.ANCHOR_MISSING),
+        Refusal({SERVER_ARGS: _SERVER_ARGS_HOOK, **_FLAGS}, StepOutcome.ANCHOR_MISSING),
         Refusal(
-            {SERVER_ARGS: _SERVER_ARGS_INLINE.replace("self._handle_hpu_backends()", "self._handle_hpu()")},
+            {SERVER_ARGS: _SERVER_ARGS_INLINE.replace("self._handle_hpu_backends()", "self._handle_hpu()"), **_FLAGS},
             StepOutcome.ANCHOR_MISSING,
         ),
         Refusal(
-            {SERVER_ARGS: _SERVER_ARGS_INLINE.replace("def get_model_config(self)", "def model_config(self)")},
+            {
+                SERVER_ARGS: _SERVER_ARGS_INLINE.replace("def get_model_config(self)", "def model_config(self)"),
+                **_FLAGS,
+            },
             StepOutcome.PRECONDITION_FAILED,
         ),
+        Refusal({SERVER_ARGS: _SERVER_ARGS_INLINE}, StepOutcome.PRECONDITION_FAILED),
     ),
 )

@@ -1,0 +1,70 @@
+"""What is refused, and what is said then, on real trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from footprint import footprints
+
+from sglang_releases import LATER, STEPS, WITHOUT_DFLASH
+
+pytestmark = pytest.mark.wheels
+
+CHAINS = {
+    "flags": "flags requires enum",
+    "validation": "validation requires flags requires enum",
+    "choices": "choices requires validation requires flags requires enum",
+    "verify-input": "verify-input requires enum",
+    "worker-import": "worker-import requires verify-input requires enum",
+    "worker-branch": "worker-branch requires validation requires flags requires enum",
+}
+
+
+@pytest.mark.parametrize("step", STEPS[1:])
+def test_a_step_without_its_requirements_is_refused_with_the_chain(
+    step: str, tree: Callable[..., Path], run_here: Any
+) -> None:
+    site = tree("0.5.11")
+    before = footprints(site)
+    refused = run_here("--root", site, "apply", "--step", step, "--verify", "none").expect(2)
+    problem = refused.json["diagnostics"][0]
+    assert CHAINS[step] in problem["summary"]
+    assert f"--through {step}" in problem["remedy"]
+    assert footprints(site) == before
+
+
+@pytest.mark.parametrize("version", LATER)
+@pytest.mark.parametrize("command", [("plan",), ("apply", "--verify", "none")], ids=["plan", "apply"])
+def test_a_release_with_another_shape_is_a_conflict_that_names_step_and_anchor(
+    version: str, command: tuple[str, ...], tree: Callable[..., Path], run_here: Any
+) -> None:
+    site = tree(version)
+    before = footprints(site)
+    refused = run_here("--root", site, *command).expect(4)
+    missing = [item for item in refused.json["diagnostics"] if item["code"] == "anchor_missing"]
+    assert missing
+    for item in missing:
+        assert item["step"] in STEPS
+        assert item["step"] in item["summary"]
+        assert ".py" in item["summary"]  # the file in which it was looked for
+        assert item["remedy"]
+    blocked = [name for name, outcome in refused.outcomes.items() if outcome == "blocked_by"]
+    assert all(any(name in item["summary"] for item in refused.json["diagnostics"]) for name in blocked)
+    assert footprints(site) == before
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply",)], ids=["plan", "apply"])
+def test_a_release_without_dflash_is_refused_and_the_first_that_has_it_is_named(
+    command: tuple[str, ...], tree: Callable[..., Path], run_here: Any
+) -> None:
+    site = tree(WITHOUT_DFLASH)
+    before = footprints(site)
+    refused = run_here("--root", site, *command).expect(6)
+    (problem,) = refused.json["diagnostics"]
+    assert problem["code"] == "environment_refused"
+    assert WITHOUT_DFLASH in problem["summary"]
+    assert "0.5.11" in problem["remedy"]
+    assert footprints(site) == before

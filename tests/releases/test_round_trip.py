@@ -1,0 +1,92 @@
+"""On every supported release: unpack, apply, verify, apply again, revert, and every byte is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from footprint import footprints, times
+
+import wheel_tree
+from sglang_releases import SUPPORTED, outcomes
+
+pytestmark = pytest.mark.wheels
+on_every_release = pytest.mark.parametrize("version", SUPPORTED)
+
+TIERS = {"static", "import", "smoke"}
+
+
+@on_every_release
+@pytest.mark.engine
+@pytest.mark.slow
+def test_applied_verified_and_put_back(
+    version: str, tree: Callable[..., Path], wheel: Callable[[str], Path], run_cli: Any, sglang_python: str
+) -> None:
+    site = tree(version)
+    before = times(site)
+    there = ("--root", site, "--python", sglang_python)
+
+    applied = run_cli(*there, "apply", "--require", "smoke").expect(0)
+    assert applied.json["installation"]["version"] == version
+    assert applied.outcomes == outcomes(version, "applied")
+    assert _passed(applied.json) == TIERS
+
+    verified = run_cli(*there, "verify", "--require", "smoke").expect(0)
+    assert verified.outcomes == outcomes(version, "already")
+    assert _passed(verified.json) == TIERS
+
+    assert run_cli(*there, "status", "--check").expect(0).json["outcome"] == "applied"
+    run_cli(*there, "revert").expect(0)
+    assert run_cli(*there, "status").expect(0).json["outcome"] == "clean"
+    assert list(wheel_tree.differences(wheel(version), site)) == []
+    assert times(site) == before
+
+
+@on_every_release
+def test_applying_again_writes_nothing(version: str, tree: Callable[..., Path], run_cli: Any) -> None:
+    site = tree(version)
+    run_cli("--root", site, "apply", "--verify", "static").expect(0)
+    before = footprints(site)
+    again = run_cli("--root", site, "apply", "--verify", "static").expect(0)
+    assert again.outcomes == outcomes(version, "already")
+    assert footprints(site) == before
+    run_cli("--root", site, "plan", "--check").expect(0)
+
+
+@on_every_release
+def test_without_torch_the_static_tier_runs_and_the_others_say_why_not(
+    version: str, tree: Callable[..., Path], wheel: Callable[[str], Path], run_cli: Any, bare_python: str
+) -> None:
+    site = tree(version)
+    there = ("--root", site, "--python", bare_python)
+    planned = run_cli(*there, "plan", "--check").expect(3)
+    assert planned.outcomes == outcomes(version, "pending")
+    assert list(wheel_tree.differences(wheel(version), site)) == []
+
+    applied = run_cli(*there, "apply").expect(0)
+    found = {tier: {item["outcome"] for item in applied.json["checks"] if item["tier"] == tier} for tier in TIERS}
+    assert found == {"static": {"passed"}, "import": {"not_run"}, "smoke": {"not_run"}}
+    assert all("torch" in item["detail"] for item in applied.json["checks"] if item["outcome"] == "not_run")
+
+    run_cli(*there, "verify").expect(0)
+    required = run_cli(*there, "verify", "--require", "smoke").expect(5)
+    assert "not_run" in required.codes
+
+
+def test_a_required_tier_that_cannot_run_rolls_back(
+    tree: Callable[..., Path], wheel: Callable[[str], Path], run_cli: Any, bare_python: str
+) -> None:
+    site = tree("0.5.11")
+    before = times(site)
+    refused = run_cli("--root", site, "--python", bare_python, "apply", "--require", "import").expect(5)
+    assert "rolled_back" in refused.codes
+    assert list(wheel_tree.differences(wheel("0.5.11"), site)) == []
+    assert times(site) == before
+
+
+def _passed(report: dict[str, Any]) -> set[str]:
+    """The tiers that ran, where every check passed."""
+    assert {item["outcome"] for item in report["checks"]} == {"passed"}
+    return {item["tier"] for item in report["checks"]}

@@ -1,0 +1,63 @@
+"""The seven steps one after the other: whatever number of them is applied, the tree works as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wheel_tree
+from ddtree_patcher.model import CheckOutcome, Tier
+from ddtree_patcher.verification.names import module_name
+from ddtree_patcher.verification.probes_runner import IMPORTS, run_probe
+from sglang_releases import STEPS, SUPPORTED
+
+pytestmark = [pytest.mark.wheels, pytest.mark.parametrize("version", SUPPORTED)]
+
+
+@pytest.mark.engine
+@pytest.mark.slow
+@pytest.mark.parametrize("step", STEPS)
+def test_every_touched_module_imports_after(
+    step: str, version: str, tree: Callable[..., Path], run_here: Any, sglang_python: str
+) -> None:
+    site = tree(version)
+    touched = [item["path"] for item in run_here("--root", site, "plan").expect(0).json["files"]]
+    run_here("--root", site, "apply", "--through", step, "--verify", "none").expect(0)
+    modules = [module_name(path) for path in touched if (site / path).is_file()]
+    results = run_probe(sglang_python, site, IMPORTS, modules, Tier.IMPORT, time_limit=300)
+    assert [item.id for item in results] == [f"import:{module}" for module in modules]
+    assert [item for item in results if item.outcome is not CheckOutcome.PASSED] == []
+
+
+def test_up_and_down_the_steps(
+    version: str, tree: Callable[..., Path], wheel: Callable[[str], Path], run_here: Any
+) -> None:
+    """The bytes depend on which steps are applied, never on what was there before."""
+    whole, climbed = tree(version, "whole"), tree(version, "climbed")
+    run_here("--root", whole, "apply", "--verify", "static").expect(0)
+    states = []
+    for step in STEPS:
+        run_here("--root", climbed, "apply", "--through", step, "--verify", "static").expect(0)
+        states.append(_digests(run_here("--root", climbed, "status").expect(0).json))
+    assert states[-1] == _digests(run_here("--root", whole, "status").json)
+    assert _bytes(climbed) == _bytes(whole)
+    for step, state in reversed(list(zip(STEPS, states, strict=True))):
+        run_here("--root", climbed, "apply", "--through", step, "--verify", "static").expect(0)
+        assert _digests(run_here("--root", climbed, "status").json) == state
+    run_here("--root", climbed, "revert").expect(0)
+    assert list(wheel_tree.differences(wheel(version), climbed)) == []
+
+
+def _digests(report: dict[str, Any]) -> dict[str, str]:
+    return {item["path"]: item["current_sha256"] for item in report["files"]}
+
+
+def _bytes(site: Path) -> dict[str, bytes]:
+    """Every Python file and RECORD."""
+    return {
+        path.relative_to(site).as_posix(): path.read_bytes()
+        for path in (*site.rglob("*.py"), *site.glob("*.dist-info/RECORD"))
+    }
