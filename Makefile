@@ -36,12 +36,12 @@ types: $(VENV)/dev ## mypy
 	$(VENV)/bin/mypy
 
 pytest: $(VENV)/dev $(SGLANG)/ready wheels ## the tests alone
-	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal --durations 15 $(TESTS)
 
-bench: $(VENV)/dev wheels ## the speed that is promised, as ratios measured in one run
-	$(VENV)/bin/python tests/benchmarks/bench.py
+bench: $(VENV)/dev ## the speed that is promised, as ratios measured in one run
+	PYTHONPATH=tools $(VENV)/bin/python tests/benchmarks/bench.py
 
-snapshots: $(VENV)/tool wheels ## capture every snapshot anew, from the wheels
+snapshots: $(VENV)/tool ## capture every snapshot anew, from the wheels
 	$(VENV)/bin/python tools/capture_snapshots.py
 
 wheels: $(VENV)/tool ## fetch every SGLang wheel that the tests need into .cache/wheels

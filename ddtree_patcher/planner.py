@@ -102,7 +102,8 @@ def choose_variant(step: Step, tree: Tree) -> Variant | NoVariant:
     misses = [shape.miss(tree) for _, shapes in failing for shape in shapes if isinstance(shape, Holds)]
     near = next((item for item in misses if item is not None and item.candidates), None)
     outcome = near.outcome if near is not None else StepOutcome.ANCHOR_MISSING
-    return NoVariant(outcome, f"the code fits no known variant; {wanted}", present[0], near)
+    several = " (several places match)" if outcome is StepOutcome.ANCHOR_AMBIGUOUS else ""
+    return NoVariant(outcome, f"the code fits no known variant{several}; {wanted}", present[0], near)
 
 
 def unmet(step: Step, variant: Variant, tree: Tree) -> list[str]:
@@ -223,6 +224,12 @@ class _Planning:
         self.results[step.id] = StepResult(step.id, StepOutcome.PENDING, variant.name, files, step.summary)
 
     def _splice(self, step: Step, path: str, splices: list[Splice]) -> None:
+        if path in self.added:
+            raise PatchsetError(
+                f"step {step.id!r} edits {path}, which this patchset adds",
+                remedy="Give the file its whole content in the step that adds it.",
+                path=path,
+            )
         data = self.tree.get(path)
         assert data is not None
         self.ledger.record(step.id, path, splices)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import subprocess
 import sys
 import tempfile
@@ -49,6 +48,7 @@ def fetch(version: str, folder: Path = WHEELS) -> Path:
 
 
 def _download(version: str, folder: Path) -> Path:
+    print(f"fetching sglang {version}", file=sys.stderr)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
         wanted = Path(scratch) / "wanted.txt"
@@ -75,12 +75,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--into", type=Path, default=WHEELS, metavar="FOLDER", help="[.cache/wheels]")
     parser.add_argument("versions", nargs="*", metavar="VERSION", default=None, help="[every release of wheels.txt]")
     options = parser.parse_args(argv)
-    for version in options.versions or releases():
+    wanted = options.versions or list(releases())
+    for version in wanted:
         try:
-            print(os.path.relpath(fetch(version, options.into)), flush=True)
+            fetch(version, options.into)
         except FetchError as error:
             print(f"fetch_wheels: {error}", file=sys.stderr)
             return 1
+    print(f"{len(wanted)} wheels of SGLang are in {options.into}")
     return 0
 
 

@@ -131,7 +131,10 @@ def _ambiguous(source: Source, wanted: str, found: Sequence[ast.stmt | ast.expr]
 
 
 def _candidate(source: Source, node: ast.stmt | ast.expr, score: float = 1.0) -> Candidate:
-    return Candidate(node.lineno, source.line(node.lineno).decode("utf-8", "replace").strip(), round(score, 2))
+    text = source.line(node.lineno).decode("utf-8", "replace").strip()
+    if text.endswith(("(", "[", "{")):  # what is called or held says which place this is
+        text += source.line(node.lineno + 1).decode("utf-8", "replace").strip()
+    return Candidate(node.lineno, text, round(score, 2))
 
 
 def _nearby(source: Source, scope: ast.AST, wanted: ast.stmt) -> Iterator[Candidate]:

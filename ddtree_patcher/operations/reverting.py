@@ -78,6 +78,7 @@ def _states(state: State, findings: Sequence[Finding]) -> tuple[FileState, ...]:
 def _put_back(item: FileState, finding: Finding) -> FileState:
     """A file after a revert: an added one is gone, one that another release brought stays as that release has it."""
     if item.added or finding.pristine is None:
-        return replace(item, status=FileStatus.MISSING, desired_sha256="", current_sha256="")
+        known = finding.pristine_sha256
+        return replace(item, status=FileStatus.MISSING, pristine_sha256=known, desired_sha256="", current_sha256="")
     known = finding.pristine_sha256
     return replace(item, status=FileStatus.PRISTINE, pristine_sha256=known, desired_sha256=known, current_sha256=known)

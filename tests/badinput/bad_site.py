@@ -1,13 +1,15 @@
-"""What the tests of bad input stand on: a tree that is edited by replacing, its listing, and what a refusal must say."""
+"""What the tests of bad input stand on: a tree to edit, the listing of a folder, and what a refusal must say."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,7 +27,6 @@ ELSEWHERE = "sglang/version.py"  # a file that no step looks at
 
 APPLY = ("apply", "--verify", "static")
 STATE = ".ddtree-patch"
-
 
 
 class Result(Protocol):
@@ -51,18 +52,26 @@ Listing = dict[str, tuple[int, int, str]]
 
 def listing(folder: Path) -> Listing:
     """Every file and folder below a folder: mode, modification time, digest (of a link: where it leads)."""
-    found: Listing = {}
-    for parent, folders, files in os.walk(folder):
-        for name in ("", *folders, *files) if parent == str(folder) else (*folders, *files):
-            path = Path(parent, name)
-            status = path.lstat()
-            content = os.readlink(path) if path.is_symlink() else "" if path.is_dir() else _digest(path)
-            found[path.relative_to(folder).as_posix()] = (status.st_mode, status.st_mtime_ns, content)
+    root = str(folder)
+    found: Listing = {"": (os.lstat(root).st_mode, os.lstat(root).st_mtime_ns, "")}
+    for parent, folders, files in os.walk(root):
+        for path in [f"{parent}/{name}" for name in (*folders, *files)]:
+            found[path[len(root) + 1 :]] = _facts(path)
     return found
 
 
 def changed(before: Listing, after: Listing) -> list[str]:
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def changed_files(before: Listing, folder: Path) -> list[str]:
+    """Files that differ, are new or are gone. Folders that something passed through have new times and do not count."""
+    after = listing(folder)
+    return [
+        name
+        for name in changed(before, after)
+        if not all(stat.S_ISDIR(side[name][0]) for side in (before, after) if name in side)
+    ]
 
 
 @contextmanager
@@ -76,9 +85,10 @@ def untouched(*folders: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Site:
-    """A folder that holds ``sglang/``: every file is a hard link to a shared tree, so files are replaced, not written."""
+    """A folder that holds ``sglang/``. Its files are hard links to a shared tree: they are replaced, never written."""
 
     folder: Path
+    edited: list[str] = field(default_factory=list)
 
     @property
     def dist_info(self) -> str:
@@ -101,7 +111,16 @@ class Site:
         path.unlink(missing_ok=True)
         if new is not None:
             path.write_bytes(new)
+        self.edited.append(name)
         return new or b""
+
+    def put_back(self, original: Path) -> None:
+        """Every edited file as it was."""
+        for name in dict.fromkeys(self.edited):
+            (self.folder / name).unlink(missing_ok=True)
+            if (original / name).exists():
+                os.link(original / name, self.folder / name)
+        self.edited.clear()
 
     def bless(self, *names: str) -> None:
         """Let RECORD say that these files, as they are now, are SGLang's own."""
@@ -159,5 +178,18 @@ def refused(result: Result, code: ExitCode, word: str, *says: str) -> dict[str, 
     return first
 
 
-def _digest(path: Path) -> str:
-    return hashlib.blake2b(path.read_bytes()).hexdigest()
+def _facts(path: str) -> tuple[int, int, str]:
+    status = os.lstat(path)
+    content = ""
+    if stat.S_ISLNK(status.st_mode):
+        content = os.readlink(path)
+    elif stat.S_ISREG(status.st_mode):
+        # Whoever writes to a file changes the last of these, which nobody can set.
+        content = _digest(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return status.st_mode, status.st_mtime_ns, content
+
+
+@cache
+def _digest(path: str, *unchanged_since: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.blake2b(file.read()).hexdigest()

@@ -15,7 +15,7 @@ from bad_site import (
     SPECULATIVE_HOOK,
     STATE,
     appending,
-    changed,
+    changed_files,
     doubling,
     errors,
     listing,
@@ -44,8 +44,8 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_damaged_file_of_an_sglang_that_says_it_is_its_own(site, run, target, damage):
-    here = site()
+def test_a_damaged_file_of_an_sglang_that_says_it_is_its_own(bench, run, target, damage):
+    here = bench()
     edit, word, says = DAMAGE[damage]
     here.edit(target, edit)
     here.bless(target)
@@ -54,9 +54,9 @@ def test_a_damaged_file_of_an_sglang_that_says_it_is_its_own(site, run, target, 
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_first_said_to_be_an_edit(site, run, damage):
+def test_damage_is_first_said_to_be_an_edit(bench, run, damage):
     """The cause comes first; that no step can read the file is said after it."""
-    here = site()
+    here = bench()
     edit, word, _ = DAMAGE[damage]
     here.edit(SERVER_ARGS, edit)
     with untouched(here.folder):
@@ -69,11 +69,11 @@ def test_damage_is_first_said_to_be_an_edit(site, run, damage):
 @pytest.mark.parametrize("command", [("plan",), APPLY, (*APPLY, "--allow-drift"), ("apply", "--verify", "none")])
 @pytest.mark.parametrize("version", ["0.5.11", LATER])
 @pytest.mark.parametrize("target", [*TARGETS, SPEC_REGISTRY])
-def test_a_deleted_file(site, run, version, target, command):
+def test_a_deleted_file(bench, run, version, target, command):
     """Of the registry too, whose absence is another release's shape: a plan for that shape would break this one."""
     if (version, target) == ("0.5.11", SPEC_REGISTRY):
         return  # that release has none
-    here = site(version)
+    here = bench(version)
     here.edit(target, None)
     with untouched(here.folder):
         result = run(here, *command)
@@ -82,8 +82,8 @@ def test_a_deleted_file(site, run, version, target, command):
     assert [item["code"] for item in errors(result) if item["path"] == target] == ["missing"]
 
 
-def test_a_file_that_the_release_does_not_have(site, run):
-    here = site()
+def test_a_file_that_the_release_does_not_have(bench, run):
+    here = bench()
     here.edit(SPEC_INFO, None)
     lines = here.bytes_of(here.record).splitlines(keepends=True)
     here.edit(here.record, b"".join(line for line in lines if not line.startswith(SPEC_INFO.encode())))
@@ -93,8 +93,8 @@ def test_a_file_that_the_release_does_not_have(site, run):
     assert [item["code"] for item in errors(result)] == ["file_missing"]
 
 
-def test_a_file_that_stands_where_the_patchset_adds_its_own(site, run):
-    here = site()
+def test_a_file_that_stands_where_the_patchset_adds_its_own(bench, run):
+    here = bench()
     here.edit(DDTREE_ARGS, b"ANSWER = 42\n")
     with untouched(here.folder):
         for options in ((), ("--allow-drift",)):
@@ -258,9 +258,9 @@ ANCHORS = {
 
 
 @pytest.mark.parametrize("case", ANCHORS)
-def test_an_anchor_of_another_shape(site, run, case):
+def test_an_anchor_of_another_shape(bench, run, case):
     version, step, target, edit, outcome, says = ANCHORS[case]
-    here = site(version)
+    here = bench(version)
     here.edit(target, edit)
     here.bless(target)
     with untouched(here.folder):
@@ -273,8 +273,8 @@ def test_an_anchor_of_another_shape(site, run, case):
     assert len({item["summary"] for item in errors(result)}) == len(errors(result))
 
 
-def test_two_places_are_both_shown(site, run):
-    here = site()
+def test_two_places_are_both_shown(bench, run):
+    here = bench()
     here.edit(SERVER_ARGS, replacing(OPTION, SHORT_OPTION + OPTION))
     here.bless(SERVER_ARGS)
     first = refused(run(here, "plan"), ExitCode.CONFLICT, "anchor_ambiguous", "Candidates:")
@@ -282,8 +282,8 @@ def test_two_places_are_both_shown(site, run):
     assert first["line"] > 0
 
 
-def test_steps_that_wait_say_for_what(site, run):
-    here = site()
+def test_steps_that_wait_say_for_what(bench, run):
+    here = bench()
     here.edit(SPEC_INFO, replacing(MEMBER, b""))
     here.bless(SPEC_INFO)
     report = run(here, "plan").json
@@ -293,8 +293,8 @@ def test_steps_that_wait_say_for_what(site, run):
     assert "waits for enum" in waiting[0]["summary"]
 
 
-def test_an_edited_file_without_the_anchor_is_first_an_edited_file(site, run):
-    here = site()
+def test_an_edited_file_without_the_anchor_is_first_an_edited_file(bench, run):
+    here = bench()
     here.edit(SPEC_INFO, replacing(MEMBER, b"    D_FLASH = auto()\n"))
     with untouched(here.folder):
         result = run(here, *APPLY)
@@ -349,8 +349,8 @@ def test_half_upstream_is_left_alone(upstream, run, version, through):
     assert "half_upstreamed" in result.outcomes.values()
 
 
-def test_a_member_alone_is_half_upstream(site, run):
-    here = site()
+def test_a_member_alone_is_half_upstream(bench, run):
+    here = bench()
     here.edit(SPEC_INFO, replacing(MEMBER, MEMBER + b"    DDTREE = auto()\n"))
     here.bless(SPEC_INFO)
     with untouched(here.folder):
@@ -391,7 +391,7 @@ def test_drift_gives_back_the_edited_bytes_and_everything_else(site, run):
     before = listing(here.folder)
     assert run(here, *APPLY, "--allow-drift").exit_code == 0
     assert run(here, "revert").exit_code == 0
-    assert [name for name in changed(before, listing(here.folder)) if (here.folder / name).is_file()] == []
+    assert changed_files(before, here.folder) == []
 
 
 def test_a_drifted_file_that_was_deleted_comes_back_too(site, run):
@@ -421,7 +421,7 @@ def test_edited_after(site, run, target):
         refused(result, ExitCode.VERIFICATION_FAILED, "foreign", target)
         assert [item["code"] for item in errors(result)] == ["foreign", "verification_failed"]
     assert run(here, "revert", "--discard-edits").json["outcome"] == "clean"
-    assert [name for name in changed(before, listing(here.folder)) if (here.folder / name).is_file()] == []
+    assert changed_files(before, here.folder) == []
     assert not (here.folder / DDTREE_ARGS).exists()
 
 
@@ -442,7 +442,7 @@ def test_deleted_after(site, run, target):
         refused(result, ExitCode.VERIFICATION_FAILED, "missing", target)
         assert len(errors(result)) == 2
     assert run(here, "revert").json["outcome"] == "clean"
-    assert [name for name in changed(before, listing(here.folder)) if (here.folder / name).is_file()] == []
+    assert changed_files(before, here.folder) == []
 
 
 def test_an_added_file_that_was_deleted_is_added_again(site, run):

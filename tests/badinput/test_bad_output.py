@@ -52,8 +52,8 @@ USAGE = {
 
 
 @pytest.mark.parametrize("case", USAGE)
-def test_bad_options(site, run, case, monkeypatch, tmp_path):
-    here = site()
+def test_bad_options(bench, run, case, monkeypatch, tmp_path):
+    here = bench()
     monkeypatch.chdir(tmp_path)
     args, says = USAGE[case]
     with untouched(tmp_path):
@@ -65,8 +65,8 @@ def test_bad_options(site, run, case, monkeypatch, tmp_path):
     assert (text.stdout, "Traceback" in text.output) == ("", False)
 
 
-def test_an_unknown_format(run_here):
-    result = run_here("--format", "xml", "status")
+def test_an_unknown_format():
+    result = CliRunner().invoke(main, ["--format", "xml", "status"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert "'xml' is not one of 'text', 'json'" in result.stderr
 
@@ -82,7 +82,6 @@ EVERY = {
     "status": (("status",), 0),
     "verify": (("verify",), 5),
     "snapshot list": (("snapshot", "list"), 0),
-    "snapshot show": (("snapshot", "show", "0.5.11"), 0),
     "snapshot capture": (("snapshot", "capture", "--out", "{tmp}/snapshot.json"), 0),
 }
 
@@ -95,18 +94,21 @@ def test_json_is_one_object_on_standard_output(troubled, run, tmp_path, command,
     assert result.exit_code == code, result.stdout
     assert isinstance(json.loads(result.stdout), dict)
     assert result.stdout.startswith("{") and result.stdout.endswith("}\n")
-    if command != "snapshot show":
-        name = command.split()[0]
-        assert result.json["schema"] == f"ddtree-patch.{name}/1"
-        assert result.json["exit_code"] == code
-        assert result.json["exit_name"] == ExitCode(code).symbol
+    assert result.json["schema"] == f"ddtree-patch.{command.split()[0]}/1"
+    assert result.json["exit_code"] == code
+    assert result.json["exit_name"] == ExitCode(code).symbol
     if level == ("-q",):
         assert result.stderr == ""
 
 
-def test_json_of_a_fault_of_the_tool(site, run, monkeypatch):
+def test_a_snapshot_is_shown_as_it_is_stored():
+    result = CliRunner().invoke(main, ["--format", "json", "snapshot", "show", "0.5.11"])
+    assert (result.exit_code, json.loads(result.stdout)["version"]) == (0, "0.5.11")
+
+
+def test_json_of_a_fault_of_the_tool(bench, run, monkeypatch):
     """Even what nobody foresaw is a report: exit code 1, and the traceback inside it alone."""
-    here = site()
+    here = bench()
     monkeypatch.setattr("ddtree_patcher.operations.planning.draft", lambda *args: 1 / 0)
     with untouched(here.folder):
         result = run(here, *APPLY)
@@ -135,9 +137,7 @@ def on_a_terminal(command: list[str], **env: str) -> str:
     """What a terminal of 80 columns gets to see."""
     control, terminal = pty.openpty()
     settings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **env}
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, env=settings
-    ) as process:
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal, env=settings) as process:
         os.close(terminal)
         seen = b""
         while True:
@@ -206,7 +206,8 @@ def test_a_name_that_is_not_utf8(tmp_path, form):
     name = os.fsencode(tmp_path) + b"/caf\xe9"
     os.mkdir(name)
     command = [TOOL, "--format", form, "--root", os.fsdecode(name), "status"]
-    done = subprocess.run(command, capture_output=True, check=False)
+    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(command, capture_output=True, env=strict, check=False)
     assert done.returncode == 2
     assert b"Traceback" not in done.stdout + done.stderr
     assert b"has no sglang/__init__.py" in done.stdout

@@ -82,8 +82,8 @@ def patchset(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("case", DECLARED)
-def test_a_patchset_that_contradicts_itself(site, run_here, patchset, case):
-    here = site()
+def test_a_patchset_that_contradicts_itself(bench, run_here, patchset, case):
+    here = bench()
     steps, says = DECLARED[case]
     folder = patchset(f"{HEAD}PATCHSET = patchset({steps})\n")
     with untouched(here.folder.parent):
@@ -98,15 +98,15 @@ def test_a_patchset_that_contradicts_itself(site, run_here, patchset, case):
             assert report["patchset"]["id"] in ("bad", "")
 
 
-def test_an_order_settles_whose_place_it_is(site, run_here, patchset):
-    here = site()
+def test_an_order_settles_whose_place_it_is(bench, run_here, patchset):
+    here = bench()
     code = f'{HEAD}PATCHSET = patchset(step("a", member("AAA")), step("b", member("BBB"), requires=("a",)))\n'
     assert run_here("--root", here.folder, "--patchset", patchset(code), "plan").exit_code == 0
 
 
 @pytest.mark.parametrize("case", WRITTEN)
-def test_a_patchset_that_cannot_be_loaded(site, run_here, patchset, case):
-    here = site()
+def test_a_patchset_that_cannot_be_loaded(bench, run_here, patchset, case):
+    here = bench()
     code, says = WRITTEN[case]
     folder = patchset(code)
     with untouched(here.folder):
@@ -115,10 +115,10 @@ def test_a_patchset_that_cannot_be_loaded(site, run_here, patchset, case):
     assert "docs/writing-a-patchset.md" in first["remedy"]
 
 
-@pytest.mark.parametrize("name", ["nowhere", "./nowhere", "{tmp}/site", "{tmp}/site/nowhere"])
+@pytest.mark.parametrize("name", ["nowhere", "./nowhere", "{tmp}", "{tmp}/nowhere"])
 @pytest.mark.parametrize("command", ["status", "plan"])
-def test_a_patchset_that_is_not_there(site, run_here, tmp_path, name, command):
-    here = site()
+def test_a_patchset_that_is_not_there(bench, run_here, tmp_path, name, command):
+    here = bench()
     name = name.format(tmp=tmp_path)
     with untouched(here.folder):
         result = run_here("--root", here.folder, "--patchset", name, command)

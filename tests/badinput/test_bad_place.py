@@ -99,6 +99,10 @@ PROOFS: dict[str, tuple[Callable[[Site], object], tuple[str, ...]]] = {
     "empty RECORD": (lambda site: site.edit(site.record, b""), ("RECORD", "an empty one")),
     "RECORD not UTF-8": (lambda site: site.edit(site.record, b"\xff\xfe,x,1\n"), ("not a RECORD file", "RECORD")),
     "RECORD of two columns": (lambda site: site.edit(site.record, b"a,b\nc\n"), ("damaged", "line 1: a,b", "line 2")),
+    "RECORD with one row cut off": (
+        lambda site: site.edit(site.record, appending(b"sglang/cut.py,sha2")),
+        ("damaged", "sglang/cut.py,sha2"),
+    ),
     "RECORD with a bad size": (lambda site: site.edit(site.record, b"sglang/x.py,sha256=a,big\n"), ("damaged", "big")),
     "direct_url.json not JSON": (
         lambda site: (site.folder / site.dist_info / "direct_url.json").write_text("{"),
@@ -236,8 +240,8 @@ def test_a_folder_that_is_not_the_managed_interpreters_own_may_be_patched(site, 
         ("/bin/ls", "not a working Python"),
     ],
 )
-def test_a_python_that_is_none(site, run, python, says):
-    here = site()
+def test_a_python_that_is_none(bench, run, python, says):
+    here = bench()
     with untouched(here.folder):
         for command in ("status", "apply"):
             result = run(here, command, shared=("--python", python))

@@ -17,11 +17,11 @@ ZEROS = "0" * 64
 
 
 @pytest.fixture
-def saved(site, run, tmp_path) -> Callable[..., tuple[Any, Path]]:
+def saved(bench, run, tmp_path) -> Callable[..., tuple[Any, Path]]:
     """``saved(version, *options)``: a site and the plan that was made for it."""
 
     def make(version: str = "0.5.11", *options: str) -> tuple[Any, Path]:
-        here, plan = site(version), tmp_path / "plan.json"
+        here, plan = bench(version), tmp_path / "plan.json"
         assert run(here, "plan", "--out", plan, *options).exit_code == 0
         return here, plan
 
@@ -72,8 +72,8 @@ STALE: dict[str, tuple[Callable[[Plan], object], str]] = {
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_what_is_no_plan(site, run, tmp_path, case):
-    here, plan = site(), tmp_path / "plan.json"
+def test_what_is_no_plan(bench, run, tmp_path, case):
+    here, plan = bench(), tmp_path / "plan.json"
     data, says = UNREADABLE[case]
     plan.write_bytes(data)
     with untouched(here.folder):
@@ -121,23 +121,24 @@ def test_a_plan_names_the_file_that_has_changed(saved, run, target, proved):
         refused(run(here, *APPLY, plan), ExitCode.CONFLICT, "stale_plan", target, str(plan))
 
 
-def test_a_plan_for_another_release(saved, site, run):
+def test_a_plan_for_another_release(saved, bench, run):
     _, plan = saved()
-    other = site("0.5.12", name="other")
+    other = bench("0.5.12")
     with untouched(other.folder):
         refused(run(other, *APPLY, plan), ExitCode.CONFLICT, "stale_plan", "sglang/", str(plan))
 
 
-def test_a_plan_does_what_it_says_and_then_nothing_more(saved, run):
-    here, plan = saved()
+def test_a_plan_does_what_it_says_and_then_nothing_more(saved, site, run):
+    _, plan = saved()
+    here = site()
     assert run(here, *APPLY, plan).exit_code == 0
     with untouched(here.folder):
         assert set(run(here, *APPLY, plan).outcomes.values()) == {"already"}
 
 
 @pytest.mark.parametrize("name", ["missing.json", "."])
-def test_a_plan_that_cannot_be_read(site, run, tmp_path, name):
-    here = site()
+def test_a_plan_that_cannot_be_read(bench, run, tmp_path, name):
+    here = bench()
     with untouched(here.folder):
         first = refused(run(here, *APPLY, tmp_path / name), ExitCode.USAGE, "usage", str(tmp_path / name))
     assert "ddtree-patch plan --out" in first["remedy"]
@@ -151,8 +152,8 @@ def test_a_plan_has_its_own_steps(saved, run, option):
 
 
 @pytest.mark.parametrize("place", ["missing/plan.json", "."])
-def test_a_place_where_no_plan_can_be_saved(site, run, tmp_path, place):
-    here = site()
+def test_a_place_where_no_plan_can_be_saved(bench, run, tmp_path, place):
+    here = bench()
     with untouched(here.folder):
         refused(run(here, "plan", "--out", tmp_path / place), ExitCode.USAGE, "usage", str(tmp_path / place))
 
@@ -191,8 +192,8 @@ SELECTIONS = {
 
 @pytest.mark.parametrize("case", SELECTIONS)
 @pytest.mark.parametrize("command", [("plan",), APPLY])
-def test_a_selection_of_steps_that_cannot_be(site, run, case, command):
-    here = site()
+def test_a_selection_of_steps_that_cannot_be(bench, run, case, command):
+    here = bench()
     options, says, remedy = SELECTIONS[case]
     with untouched(here.folder):
         first = refused(run(here, *command, *options), ExitCode.USAGE, "usage", says)
@@ -203,10 +204,12 @@ def test_a_selection_of_steps_that_cannot_be(site, run, case, command):
 
 
 @pytest.mark.parametrize("name", ["9.9.9", "../0.5.11", "0.5.11.json", "", "AUTO"])
-def test_a_snapshot_that_is_not_there(site, run, run_here, name):
-    here = site()
+def test_a_snapshot_that_is_not_there(bench, run, run_here, name):
+    here = bench()
     with untouched(here.folder):
-        first = refused(run(here, "diff", "--snapshot", name), ExitCode.USAGE, "usage", f"there is no snapshot {name!r}")
+        first = refused(
+            run(here, "diff", "--snapshot", name), ExitCode.USAGE, "usage", f"there is no snapshot {name!r}"
+        )
     assert "0.5.11, 0.5.12" in first["remedy"]
     refused(run_here("snapshot", "show", name), ExitCode.USAGE, "usage", f"there is no snapshot {name!r}")
 
@@ -227,8 +230,8 @@ CORRUPT = {
 
 
 @pytest.mark.parametrize("case", CORRUPT)
-def test_a_snapshot_that_is_corrupt(site, run, run_here, tmp_path, case):
-    here, file = site(), tmp_path / "snapshot.json"
+def test_a_snapshot_that_is_corrupt(bench, run, run_here, tmp_path, case):
+    here, file = bench(), tmp_path / "snapshot.json"
     file.write_bytes(CORRUPT[case])
     with untouched(here.folder):
         first = refused(run(here, "diff", "--snapshot", file), ExitCode.USAGE, "usage", str(file), "not a usable")

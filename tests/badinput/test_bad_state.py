@@ -19,6 +19,7 @@ from bad_site import (
     Site,
     appending,
     changed,
+    changed_files,
     errors,
     listing,
     refused,
@@ -28,11 +29,6 @@ from bad_site import (
 from ddtree_patcher.model import ExitCode
 
 LATER = "0.5.13.post1"
-
-
-def files_changed(before, folder: Path) -> list[str]:
-    """What differs, but for the times of the folders that the state folder and staged files passed through."""
-    return [name for name in changed(before, listing(folder)) if not (folder / name).is_dir()]
 
 
 # --- twice, and too early ----------------------------------------------------------------------------------------
@@ -55,7 +51,7 @@ def test_reverting_twice_writes_nothing(site, run, version):
     before = listing(here.folder)
     assert run(here, *APPLY).exit_code == 0
     assert run(here, "revert").exit_code == 0
-    assert files_changed(before, here.folder) == []
+    assert changed_files(before, here.folder) == []
     with untouched(here.folder):
         again = run(here, "revert")
     assert (again.exit_code, again.json["outcome"], again.codes) == (0, "clean", ["clean"])
@@ -109,12 +105,17 @@ def test_reinstalled_over_the_patch(wiped, run, removed):
     assert (again.exit_code, set(again.outcomes.values())) == (0, {"applied"})
     assert run(here, "status", "--check").json["outcome"] == "applied"
     assert run(here, "revert").exit_code == 0
-    assert files_changed(wheel, here.folder) == []
+    assert changed_files(wheel, here.folder) == []
 
 
+@pytest.mark.parametrize("removed", [False, True])
 @pytest.mark.parametrize("version", ["0.5.11", "0.5.12", "0.5.9"])
-def test_reverting_after_a_reinstallation_leaves_the_new_files(wiped, run, version):
+def test_reverting_after_a_reinstallation_leaves_the_new_files(wiped, run, version, removed):
     here, wheel = wiped(version)
+    if removed:  # as pip does with the files of the old installation
+        for name in changed_files(wheel, here.folder):
+            if not name.startswith(STATE):
+                here.edit(name, None)
     result = run(here, "revert")
     assert (result.exit_code, result.json["outcome"]) == (0, "clean")
     now = listing(here.folder)
@@ -208,9 +209,23 @@ def test_a_lost_state_folder(site, run):
     shutil.rmtree(here.folder / STATE)
     with untouched(here.folder):
         assert run(here, "status").json["outcome"] == "drifted"
-        first = refused(run(here, *APPLY), ExitCode.CONFLICT, "foreign", SERVER_ARGS)
+        first = refused(run(here, *APPLY), ExitCode.CONFLICT, "foreign", "sglang/srt/")
         assert "Reinstall SGLang" in first["remedy"]
         assert run(here, "revert").json["outcome"] == "clean"
+
+
+def test_a_file_that_is_a_link_elsewhere(site, run, tmp_path):
+    """uv --link-mode symlink: what is behind the link belongs to the cache and to every other environment."""
+    here, cache = site(), tmp_path / "cache.py"
+    (here.folder / SERVER_ARGS).rename(cache)
+    (here.folder / SERVER_ARGS).symlink_to(cache)
+    before = listing(here.folder)
+    for command in (APPLY, ("doctor",)):
+        result = run(here, *command)
+        first = refused(result, ExitCode.ENVIRONMENT_REFUSED, errors(result)[0]["code"], SERVER_ARGS, "symbolic link")
+        assert "--link-mode copy" in first["remedy"]
+    assert changed_files(before, here.folder) == []
+    assert not (here.folder / STATE).exists()
 
 
 # --- folders that cannot be written ------------------------------------------------------------------------------
@@ -310,7 +325,7 @@ def test_a_tree_that_cannot_be_written(site, run, powerless, read_only, closed):
     first = refused(result, ExitCode.ENVIRONMENT_REFUSED, "environment_refused", "cannot be written", str(folder))
     assert "Everything was put back" in first["remedy"]
     folder.chmod(0o755)
-    assert files_changed(before, here.folder) == []
+    assert changed_files(before, here.folder) == []
     assert run(here, "status").json["outcome"] == "clean"
     assert not (here.folder / STATE).exists()
 
@@ -318,12 +333,13 @@ def test_a_tree_that_cannot_be_written(site, run, powerless, read_only, closed):
 def test_a_tree_that_cannot_be_written_when_reverting(site, run, powerless, read_only):
     here = site()
     assert run(here, *APPLY).exit_code == 0
-    before = listing(here.folder)
+    before, state = listing(here.folder), here.bytes_of(f"{STATE}/state.json")
     read_only(here.folder / "sglang/srt/speculative")
     result = powerless(here, "revert")
     refused(result, ExitCode.ENVIRONMENT_REFUSED, "environment_refused", "cannot be written")
     (here.folder / "sglang/srt/speculative").chmod(0o755)
-    assert files_changed(before, here.folder) == []
+    assert changed_files(before, here.folder) in ([], [f"{STATE}/state.json"])  # written back, as it was
+    assert here.bytes_of(f"{STATE}/state.json") == state
     assert run(here, "status", "--check").json["outcome"] == "applied"
     assert run(here, "revert").exit_code == 0
 
@@ -340,7 +356,7 @@ def test_a_file_that_cannot_be_read(site, run, powerless, command):
 
 
 def test_a_read_only_file_system(site, tmp_path):
-    """Where mounts are allowed: a file system refuses otherwise than permissions do, even to remove what is not there."""
+    """Where mounts are allowed: such a file system refuses more than permissions do, as to remove what is not there."""
     here = site()
     tree, state = here.folder, tmp_path / "state"
     state.mkdir()

@@ -19,15 +19,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+from rich.table import Table
+
+import wheel_tree
+from fetch_wheels import fetch
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "tools"))
-
-from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
-
-import wheel_tree  # noqa: E402
-from fetch_wheels import fetch  # noqa: E402
-
 VERSION = "0.5.11"
 PROGRAM = str(Path(sys.executable).parent / "ddtree-patch")
 PARSE_AND_PRINT = """

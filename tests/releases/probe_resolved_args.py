@@ -2,8 +2,8 @@
 
 One check a command line; its detail is a JSON object of every resolved field, sorted, or of the error that refused it.
 Run it on a tree before and after patching: the details must be equal. What differs from run to run is left out: random
-seeds and ports become a word, folders of this run become ``<models>``; DDTREE's own fields are dropped, as only a
-patched tree has them.
+seeds and ports become a word, folders of this run become ``<models>``, and the machine always has the same memory.
+DDTREE's own fields are dropped, as only a patched tree has them.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ COMMAND_LINES = {
     "dflash-without-draft": "--speculative-algorithm DFLASH",
     "unknown": "--speculative-algorithm NO_SUCH_ALGORITHM",
 }
+MEMORY = 24.0 * 1024  # MiB, whatever this machine has at the moment: defaults are computed from it
 RANDOM_FIELDS = ("random_seed", "nccl_port", "dist_init_addr", "port")
 
 
@@ -106,12 +107,14 @@ def _resolved(flags: list[str], folder: str) -> str:
 
 
 def _fields(flags: list[str], folder: str) -> dict[str, Any]:
-    from sglang.srt.server_args import ServerArgs
+    from sglang.srt import server_args
 
+    assert callable(server_args.get_device_memory_capacity)
+    server_args.get_device_memory_capacity = lambda device=None: MEMORY
     parser = argparse.ArgumentParser()
-    ServerArgs.add_cli_args(parser)
+    server_args.ServerArgs.add_cli_args(parser)
     argv = ["--model-path", f"{folder}/target", "--device", "cpu", "--skip-tokenizer-init", *flags]
-    resolved = ServerArgs.from_cli_args(parser.parse_args(argv))
+    resolved = server_args.ServerArgs.from_cli_args(parser.parse_args(argv))
     found = {field.name: getattr(resolved, field.name) for field in dataclasses.fields(resolved)}
     found.update(dict.fromkeys(RANDOM_FIELDS, "<varies>"))
     return {name: value for name, value in found.items() if not name.startswith("speculative_ddtree_")}

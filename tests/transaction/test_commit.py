@@ -55,9 +55,10 @@ class TestApply:
         assert after["tiny/alpha.py"][1] == 0o640 and after["tiny/sub/beta.py"][1] == 0o755
         assert after[ADDED][1] == 0o644
 
-    def test_again_writes_nothing(self, world: World) -> None:
+    def test_again_writes_nothing(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         world.apply()
         before = world.footprint()
+        monkeypatch.delattr(transaction, "commit")
         report = world.apply()
         assert world.footprint() == before
         assert [step.outcome for step in report.steps] == [StepOutcome.ALREADY] * 3
@@ -273,6 +274,20 @@ class TestChanges:
         target.chmod(0o444)
         self.commit(world, Change("tiny/alpha.py", b"x\n", sha256(world.read("tiny/alpha.py"))))
         assert stat.S_IMODE(target.stat().st_mode) == 0o444 and target.read_bytes() == b"x\n"
+
+    def test_a_file_that_was_replaced_by_its_own_bytes_gets_its_time_back(self, world: World) -> None:
+        before, data = world.footprint(), world.read("tiny/alpha.py")
+        self.commit(world, Change("tiny/alpha.py", data, sha256(data)), fails=True)
+        assert world.footprint() == before
+
+    def test_the_state_is_written_only_after_every_file_was_read_back(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen = []
+        real = transaction._Work.read_back
+        monkeypatch.setattr(transaction._Work, "read_back", lambda work: (seen.append(work.store.state()), real(work)))
+        world.apply()
+        assert seen == [None] and world.status() == "applied"
 
     @pytest.mark.parametrize("path", ["../outside.py", "/outside.py", "tiny/../../outside.py", ""])
     def test_a_path_that_leaves_the_tree_is_refused(self, world: World, path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -35,14 +35,17 @@ def then(real: Callable[..., object], number: int) -> Callable[..., object]:
     return run
 
 
+def mine(number: int, frame: object) -> None:
+    raise AssertionError("a signal reached the caller's own handler")
+
+
 @pytest.fixture(autouse=True)
-def handlers() -> object:
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+def handlers() -> Iterator[None]:
+    """Whatever happens, the caller's handlers are there again."""
+    before = {number: signal.signal(number, mine) for number in SIGNALS}
     yield
-    after = {number: signal.getsignal(number) for number in SIGNALS}
-    for number, handler in before.items():
-        signal.signal(number, handler)
-    assert after == before
+    after = [signal.signal(number, handler) for number, handler in before.items()]
+    assert after == [mine] * len(SIGNALS)
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda item: item.name)

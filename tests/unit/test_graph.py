@@ -57,6 +57,18 @@ class TestDiamond:
         assert graph.closure(self.DIAMOND, ["left", "right"]) == {"left", "right", "base"}
 
 
+class TestTwoWaysDown:
+    WAYS = requires("top: short long, short:, long: longer, longer: longest, longest:")
+
+    def test_the_longest_chain_of_what_is_missing_is_told(self) -> None:
+        assert graph.missing_chain(self.WAYS, "top", {"top"}) == ("top", "long", "longer", "longest")
+        assert graph.missing_chain(self.WAYS, "top", {"top", "long", "longer", "longest"}) == ("top", "short")
+
+    def test_also_below_the_first_step(self) -> None:
+        needs = {"above": ("top",), **self.WAYS}
+        assert graph.missing_chain(needs, "above", {"above"}) == ("above", "top", "long", "longer", "longest")
+
+
 class TestIslands:
     def test_keep_the_order_that_they_were_given_in(self) -> None:
         assert graph.order(requires("z:, a:, m: q, q:")) == ("z", "a", "q", "m")

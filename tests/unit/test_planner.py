@@ -19,9 +19,9 @@ from ddtree_patcher.codemods import (
 )
 from ddtree_patcher.digest import sha256
 from ddtree_patcher.errors import PatchsetError
-from ddtree_patcher.model import StepOutcome
+from ddtree_patcher.model import Severity, StepOutcome
 from ddtree_patcher.patchset import Contract, Patchset, Step, Variant
-from ddtree_patcher.planner import Draft, choose_variant, draft, unmet
+from ddtree_patcher.planner import Draft, NoVariant, choose_variant, draft, unmet
 from ddtree_patcher.shape import Defines, HasFile, Lacks
 from ddtree_patcher.tree import Tree
 
@@ -83,15 +83,6 @@ class TestPending:
         (file,) = made.files
         assert (file.path, file.added, file.pristine_sha256, file.desired) == ("pkg/new.py", True, "", b"x = 1\n")
 
-    def test_a_step_may_edit_what_another_one_adds(self) -> None:
-        add = step("add", AddFile("pkg/new.py", b"class K:\n    A = 1\n"))
-        edit = step("edit", AddEnumMember("pkg/new.py", "K", "B", after="A"), requires=("add",))
-        made = plan(add, edit)
-        assert outcomes(made) == {"add": "pending", "edit": "pending"}
-        assert [(item.path, item.added, item.desired) for item in made.files] == [
-            ("pkg/new.py", True, b"class K:\n    A = 1\n    B = 1\n")
-        ]
-
     def test_the_same_bytes_always_give_the_same_draft(self) -> None:
         first, second = plan(MEMBER, CALL), plan(MEMBER, CALL)
         assert (first.steps, first.files, first.read) == (second.steps, second.files, second.read)
@@ -147,7 +138,10 @@ class TestUpstreamed:
 class TestNotNeeded:
     def test_a_variant_without_edits(self) -> None:
         shaped = Step(
-            "s", "", "", (Variant("old", (HasFile("x"),), MEMBER.variants[0].edits), Variant("new", (HasFile(F),)))
+            "s",
+            "",
+            "",
+            (Variant("old", (HasFile("pkg/x.py"),), MEMBER.variants[0].edits), Variant("new", (HasFile(F),))),
         )
         made = plan(shaped, CALL)
         assert outcomes(made) == {"s": "not_needed", "call": "pending"}
@@ -168,7 +162,8 @@ class TestConflict:
         said = {item.step: item for item in made.diagnostics}
         assert said["second"].summary == "second waits for lost, which cannot be applied"
         assert said["third"].summary == "third waits for second, which cannot be applied"
-        assert all(item.remedy for item in said.values())
+        assert said["lost"].remedy and said["lost"].severity is Severity.ERROR
+        assert said["second"].severity is Severity.NOTE  # what blocks it is the error
         assert made.files == () and [item.id for item in made.conflicts] == ["lost", "second", "third"]
 
     def test_says_where_it_looked_and_what_came_near(self) -> None:
@@ -210,7 +205,7 @@ class TestVariants:
 
     def chosen(self, *names: str) -> object:
         answer = choose_variant(self.STEP, tree(dict.fromkeys((f"pkg/{name}.py" for name in names), "")))
-        return answer.name if isinstance(answer, Variant) else answer[0]
+        return answer.name if isinstance(answer, Variant) else answer.outcome
 
     def test_the_one_that_fits(self) -> None:
         assert self.chosen("a") == "a"
@@ -223,8 +218,8 @@ class TestVariants:
     def test_another_shape_of_files_that_are_there(self) -> None:
         shaped = Step("s", "", "", (Variant("a", (Defines(F, "Gone"), HasFile(F))),))
         answer = choose_variant(shaped, tree({F: TEXT}))
-        assert isinstance(answer, tuple) and answer[0] is StepOutcome.ANCHOR_MISSING
-        assert f"a ({F} defines Gone)" in answer[1]
+        assert isinstance(answer, NoVariant) and answer.outcome is StepOutcome.ANCHOR_MISSING
+        assert f"{F} defines Gone" in answer.reason and answer.path == F
 
 
 class TestContract:
@@ -254,7 +249,7 @@ class TestContract:
 class TestFaultsOfThePatchset:
     def test_two_steps_at_one_place_without_an_order(self) -> None:
         other = step("other", InsertAfter(F, Anchor("start()", scope="run"), "other()\n"))
-        with pytest.raises(PatchsetError, match="'call' and 'other' change the same place of pkg/f.py") as caught:
+        with pytest.raises(PatchsetError, match=r"'call' and 'other' change the same place of pkg/f\.py") as caught:
             plan(CALL, other)
         assert caught.value.path == F and caught.value.remedy
 
@@ -277,6 +272,12 @@ class TestFaultsOfThePatchset:
         clash = step("clash", AddField(F, "Kind", "B: int = 2\n", after="A"), AddEnumMember(F, "Kind", "B", after="A"))
         with pytest.raises(PatchsetError, match="does not reach its own postcondition"):
             plan(clash)
+
+    def test_a_step_that_edits_what_another_one_adds(self) -> None:
+        add = step("add", AddFile("pkg/new.py", b"class K:\n    A = 1\n"))
+        edit = step("edit", AddEnumMember("pkg/new.py", "K", "B", after="A"), requires=("add",))
+        with pytest.raises(PatchsetError, match=r"step 'edit' edits pkg/new\.py, which this patchset adds"):
+            plan(add, edit)
 
 
 class TestUnmet:

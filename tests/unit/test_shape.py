@@ -61,6 +61,9 @@ def test_has_file(path: str, there: bool) -> None:
         ("make", True),
         ("make.inner", True),
         ("Gone.x", False),
+        ("Gone.make", False),
+        ("Tree.make", False),
+        ("grow", False),
         ("gone", False),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable
 
@@ -108,11 +107,3 @@ def surroundings(draw: st.DrawFn) -> tuple[str, str, Style]:
     above = "".join(draw(st.lists(st.sampled_from(_NOISE), max_size=3)))
     below = "".join(draw(st.lists(st.sampled_from(_NOISE), max_size=3)))
     return above, below, STYLES[draw(st.sampled_from(["plain", "windows", "byte-order-mark", "no-final-newline"]))]
-
-
-def is_python(text: str) -> bool:
-    try:
-        ast.parse(text.encode())
-    except (SyntaxError, ValueError):
-        return False
-    return True

@@ -1,0 +1,180 @@
+"""The static tier: every check passes on a tree that is right, and fails on one that is wrong in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ddtree_patcher import records
+from ddtree_patcher.codemods import AddEnumMember, AddFile
+from ddtree_patcher.digest import read_from, sha256
+from ddtree_patcher.installation import find
+from ddtree_patcher.model import CheckOutcome, StepOutcome, StepResult, Tier
+from ddtree_patcher.patchset import Contract, Patchset, Step, Variant
+from ddtree_patcher.shape import Defines
+from ddtree_patcher.tree import Tree
+from ddtree_patcher.verification.static import Subject, static_checks
+
+PRISTINE = {
+    "pkg/__init__.py": "",
+    "pkg/kind.py": "from pkg.gone import dead\n\n\nclass Kind:\n    A = 1\n",
+    "pkg/helper.py": "def assist(a, b): ...\n",
+    "pkg/other.py": "x = 1\n",
+}
+DESIRED = {
+    "pkg/kind.py": "from pkg.gone import dead\n\n\nclass Kind:\n    A = 1\n    B = 1\n",
+    "pkg/new.py": "from pkg.helper import assist\nfrom . import kind\n",
+}
+STEP = Step(
+    "one",
+    "",
+    "",
+    (
+        Variant(
+            "v",
+            edits=(
+                AddEnumMember("pkg/kind.py", "Kind", "B", after="A"),
+                AddFile("pkg/new.py", DESIRED["pkg/new.py"].encode()),
+            ),
+            contract=(Contract("pkg/helper.py", "assist", ("a", "b")),),
+        ),
+    ),
+    contract=(Contract("pkg/kind.py", "Kind"),),
+    postcondition=(Defines("pkg/kind.py", "Kind.B"),),
+)
+RESULT = StepResult("one", StepOutcome.PENDING, "v", ("pkg/kind.py", "pkg/new.py"))
+
+
+@pytest.fixture
+def subject(tmp_path: Path) -> Subject:
+    """The planned tree over a pristine installation."""
+    info = tmp_path / "pkg-1.dist-info"
+    info.mkdir()
+    (tmp_path / "pkg").mkdir()
+    for path, text in PRISTINE.items():
+        (tmp_path / path).write_text(text)
+    rows = [records.row_for(path, text.encode()) for path, text in PRISTINE.items()]
+    (info / "RECORD").write_text("\n".join([*rows, "pkg-1.dist-info/RECORD,,", ""]))
+    return Subject(
+        patchset=Patchset("p", "1", "", "pkg", "pkg", "", (STEP,)),
+        steps=(RESULT,),
+        tree=tree(tmp_path, DESIRED),
+        pristine=Tree(read_from(tmp_path)),
+        paths=tuple(DESIRED),
+        installation=find("pkg", "pkg", root=str(tmp_path)),
+        drift={},
+    )
+
+
+def tree(folder: Path, files: Mapping[str, str | bytes]) -> Tree:
+    return Tree(
+        read_from(folder), {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
+    )
+
+
+def failed(subject: Subject, files: Mapping[str, str | bytes] | None = None) -> dict[str, str]:
+    """Check → why, for those that fail with other files than the desired ones."""
+    if files is not None:
+        subject = replace(subject, tree=tree(subject.installation.folder, {**DESIRED, **files}))
+    results = static_checks(subject)
+    assert {item.tier for item in results} == {Tier.STATIC}
+    assert all(item.detail for item in results if item.outcome is CheckOutcome.FAILED)
+    return {item.id: item.detail for item in results if item.outcome is not CheckOutcome.PASSED}
+
+
+def test_all_pass_on_what_was_planned(subject: Subject) -> None:
+    assert failed(subject) == {}
+    assert [item.id for item in static_checks(subject)] == [
+        "compiles:pkg/kind.py",
+        "compiles:pkg/new.py",
+        "imports:pkg/kind.py",
+        "imports:pkg/new.py",
+        "contract:one",
+        "step:one",
+        "nothing-else-changed",
+    ]
+
+
+class TestCompiles:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "class Kind:\n    A = 1\n    B = 1\nreturn 1\n",
+            "def (\n",
+            "x = 1\0",
+            b"x = '\xff'\n",
+            "def f():\n    yield\n    nonlocal q\n",
+        ],
+    )
+    def test_fails_on_what_python_does_not_take(self, subject: Subject, text: str | bytes) -> None:
+        reasons = failed(subject, {"pkg/kind.py": text})
+        assert "does not compile" in reasons["compiles:pkg/kind.py"] and "compiles:pkg/new.py" not in reasons
+
+    def test_fails_on_a_file_that_is_gone(self, subject: Subject) -> None:
+        gone = replace(subject, paths=(*subject.paths, "pkg/gone.py"))
+        assert failed(gone)["compiles:pkg/gone.py"] == "pkg/gone.py is missing"
+
+
+class TestImports:
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("from pkg.helper import gone\n", "line 1: pkg.helper has no gone"),
+            ("x = 1\nfrom pkg.nowhere import x\n", "line 2: pkg.nowhere has no x"),
+            ("import pkg.nowhere\n", "line 1: there is no pkg.nowhere"),
+            ("def f():\n    from .helper import lost\n", "line 2: pkg.helper has no lost"),
+        ],
+    )
+    def test_fails_on_a_name_that_does_not_exist(self, subject: Subject, text: str, words: str) -> None:
+        assert failed(subject, {"pkg/new.py": text})["imports:pkg/new.py"] == words
+
+    def test_a_dead_import_of_upstreams_own_is_not_ours_to_judge(self, subject: Subject) -> None:
+        text = DESIRED["pkg/kind.py"].replace("import dead", "import dead, deader")
+        assert failed(subject, {"pkg/kind.py": text})["imports:pkg/kind.py"] == "line 1: pkg.gone has no deader"
+
+    def test_other_packages_are_not_looked_at(self, subject: Subject) -> None:
+        assert "imports:pkg/new.py" not in failed(subject, {"pkg/new.py": "import torch_that_is_not_here\n"})
+
+
+class TestContract:
+    def test_fails_when_a_called_function_changes(self, subject: Subject) -> None:
+        reasons = failed(subject, {"pkg/helper.py": "def assist(a): ...\n"})
+        assert reasons["contract:one"] == "assist in pkg/helper.py no longer takes b"
+
+    def test_fails_when_it_is_gone(self, subject: Subject) -> None:
+        assert "needs Kind" in failed(subject, {"pkg/kind.py": "class Sort:\n    A = 1\n"})["contract:one"]
+
+    def test_is_not_asked_of_steps_that_are_not_needed(self, subject: Subject) -> None:
+        idle = replace(subject, steps=(replace(RESULT, outcome=StepOutcome.NOT_NEEDED),))
+        assert {item.id for item in static_checks(idle)}.isdisjoint({"contract:one", "step:one"})
+
+
+class TestStep:
+    @pytest.mark.parametrize("path", DESIRED)
+    def test_fails_when_an_edit_is_not_in_effect(self, subject: Subject, path: str) -> None:
+        assert path in failed(subject, {path: PRISTINE.get(path, "x = 1\n")})["step:one"]
+
+    def test_fails_when_the_postcondition_does_not_hold(self, subject: Subject) -> None:
+        promised = replace(STEP, postcondition=(Defines("pkg/kind.py", "Kind.C"),))
+        other = replace(subject, patchset=Patchset("p", "1", "", "pkg", "pkg", "", (promised,)))
+        assert failed(other) == {"step:one": "does not hold: pkg/kind.py defines Kind.C"}
+
+
+class TestNothingElseChanged:
+    def test_fails_on_an_edit_of_somebody_else(self, subject: Subject) -> None:
+        (subject.installation.folder / "pkg/other.py").write_text("x = 2\n")
+        assert failed(subject) == {"nothing-else-changed": "pkg/other.py is not what RECORD says"}
+        accepted = replace(subject, drift={"pkg/other.py": sha256(b"x = 2\n")})
+        assert failed(accepted) == {}
+        assert failed(replace(subject, drift={"pkg/other.py": sha256(b"x = 3\n")}))
+
+    def test_fails_on_a_file_that_was_deleted(self, subject: Subject) -> None:
+        (subject.installation.folder / "pkg/other.py").unlink()
+        assert failed(subject) == {"nothing-else-changed": "pkg/other.py is missing"}
+
+    def test_files_that_record_does_not_prove_do_not_count(self, subject: Subject) -> None:
+        (subject.installation.folder / "pkg/unrecorded.py").write_text("x = 2\n")
+        assert failed(subject) == {}
