@@ -186,11 +186,12 @@ class Description:
     identity: PatchsetIdentity
     distribution: str
     package: str
+    supports: str  # PEP 440 specifier; empty when it is no literal
 
 
 def describe(folder: Path) -> Description:
     """Read the literals of ``Patchset(id=…, version=…, distribution=…, package=…)``; what is not one stays empty."""
-    values = {"id": folder.name, "version": "", "distribution": "", "package": ""}
+    values = {"id": folder.name, "version": "", "distribution": "", "package": "", "supports": ""}
     try:
         module = ast.parse((folder / "__init__.py").read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -201,7 +202,7 @@ def describe(folder: Path) -> Description:
                 if keyword.arg in values and isinstance(keyword.value, ast.Constant):
                     values[keyword.arg] = str(keyword.value.value)
     identity = PatchsetIdentity(values["id"], values["version"], digest(folder))
-    return Description(identity, values["distribution"], values["package"])
+    return Description(identity, values["distribution"], values["package"], values["supports"])
 
 
 def digest(folder: Path) -> str:

@@ -101,6 +101,7 @@ def doctor(session: Session) -> Report:
         diagnostics.append(
             Diagnostic("foreign", Severity.WARNING, f"… and {len(foreign) - 20} more files differ from RECORD")
         )
+    diagnostics += session.unproved_release()
     diagnostics += _links(session)
     diagnostics += _permissions(session)
     diagnostics += _tiers(session)

@@ -65,6 +65,7 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     diagnostics += [item for item in made.diagnostics if item.path not in deleted]
     if len(selected) < len(patchset.steps):
         diagnostics.append(_partial(selected))
+    diagnostics += session.unproved_release()
     files = _files(made, look)
     return Prepared(_settled(made, files), look, selected, files, tuple(diagnostics))
 

@@ -210,4 +210,5 @@ def test_what_starts_fast_imports_nothing_heavy(tmp_path: Path, arguments: list[
     assert done.returncode in (0, 6), done.stderr
     loaded = set(done.stderr.rpartition("MODULES ")[2].split())
     assert "ddtree_patcher.cli.app" in loaded
-    assert not [name for name in HEAVY if name in loaded]
+    needed = {"packaging.specifiers"} if arguments == ["doctor"] else set()  # it compares releases; status does not
+    assert not [name for name in HEAVY if name in loaded - needed]
