@@ -5,45 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from . import interpreter as interpreters
 from . import records
 from .errors import EnvironmentRefused, UsageError
+from .interpreter import Facts, Interpreter
 from .records import Record
-
-_ASK = """
-import importlib.util, json, sys, sysconfig
-sys.path[:] = [item for item in sys.path if item]
-name = sys.argv[1]
-spec = importlib.util.find_spec(name)
-print(json.dumps({
-    "executable": sys.executable,
-    "version": "%d.%d.%d" % sys.version_info[:3],
-    "prefix": sys.prefix,
-    "base_prefix": sys.base_prefix,
-    "stdlib": sysconfig.get_path("stdlib"),
-    "sites": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
-    "found": spec is not None,
-    "origin": spec.origin if spec else None,
-    "places": list(spec.submodule_search_locations or ()) if spec else [],
-}))
-"""
-_PATIENCE = 60.0  # seconds for an interpreter to start and answer
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """A Python, in its own words. ``managed`` is the text of PEP 668's marker; empty where there is none."""
-
-    executable: str
-    version: str
-    prefix: str
-    sites: tuple[str, ...]
-    managed: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,16 +82,9 @@ class Installation:
 
 def find(package: str, distribution: str, *, python: str = "", root: str = "") -> Installation:
     """The installation that is meant: below ``root`` where given, else where ``python`` would import it from."""
-    facts = _ask(python or sys.executable, package) if python or not root else _own_facts()
+    facts = interpreters.ask(python or sys.executable, package) if python or not root else interpreters.own_facts()
     folder = _folder_of(root, package) if root else _folder_found(facts, package, distribution)
-    interpreter = Interpreter(
-        executable=facts["executable"],
-        version=facts["version"],
-        prefix=facts["prefix"],
-        sites=tuple(facts["sites"]),
-        managed=_managed(facts),
-    )
-    return _describe(folder, package, distribution, interpreter)
+    return _describe(folder, package, distribution, interpreters.interpreter_of(facts))
 
 
 def refusals(installation: Installation, *, allow_editable: bool, break_system: bool) -> list[EnvironmentRefused]:
@@ -192,7 +156,7 @@ def _folder_of(root: str, package: str) -> Path:
 _ROOT = "Name the folder that holds sglang/ (site-packages, a --target folder, an unpacked wheel), or sglang/ itself."
 
 
-def _folder_found(facts: dict[str, Any], package: str, distribution: str) -> Path:
+def _folder_found(facts: Facts, package: str, distribution: str) -> Path:
     python = facts["executable"]
     if not facts["found"]:
         raise EnvironmentRefused(
@@ -276,58 +240,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return b""
-
-
-def _own_facts() -> dict[str, Any]:
-    import sysconfig
-
-    return {
-        "executable": sys.executable,
-        "version": ".".join(map(str, sys.version_info[:3])),
-        "prefix": sys.prefix,
-        "base_prefix": sys.base_prefix,
-        "stdlib": sysconfig.get_path("stdlib"),
-        "sites": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
-        "found": False,
-        "origin": None,
-        "places": [],
-    }
-
-
-def _ask(python: str, package: str) -> dict[str, Any]:
-    import subprocess  # late: the commands that name no interpreter start faster without
-    import tempfile
-
-    # Absolute, as it runs in another folder; not resolved, as a virtual environment is found by its own path.
-    program = os.path.abspath(python) if "/" in python else python
-    command: Sequence[str] = [program, "-c", _ASK, package]
-    try:
-        with tempfile.TemporaryDirectory() as empty:
-            done = subprocess.run(
-                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE, cwd=empty, check=False
-            )
-    except OSError as error:
-        raise UsageError(
-            f"--python {python} cannot be run: {error.strerror}",
-            remedy="Name a Python interpreter, as .venv/bin/python.",
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise EnvironmentRefused(f"{python} did not answer in {_PATIENCE:.0f} s", remedy="Run it by hand.") from error
-    try:
-        facts = json.loads(done.stdout)
-    except ValueError as error:
-        tail = done.stderr.decode("utf-8", "replace").strip()[-400:]
-        raise UsageError(
-            f"--python {python} is not a working Python interpreter",
-            detail=tail,
-            remedy="Name a Python interpreter, as .venv/bin/python.",
-        ) from error
-    assert isinstance(facts, dict)
-    return facts
-
-
-def _managed(facts: dict[str, Any]) -> str:
-    if facts["prefix"] != facts["base_prefix"]:
-        return ""
-    marker = Path(facts["stdlib"]) / "EXTERNALLY-MANAGED"
-    return _read(marker).decode("utf-8", "replace").strip()

@@ -18,20 +18,18 @@ leaves a journal; :func:`recover`, which every writing command calls first, puts
 from __future__ import annotations
 
 import os
-import signal
 import stat
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 from . import bytecode
 from .digest import sha256
 from .errors import Conflict, EnvironmentRefused, Interrupted, PatchError
 from .model import CheckOutcome, CheckResult, Diagnostic, Severity
+from .signals import Stopped, signals_as_exceptions, signals_ignored
 from .store import Journal, JournalEntry, State, Store, inside, sync_folder
 
 Check = Callable[[], Sequence[CheckResult]]
@@ -64,7 +62,7 @@ def commit(
     The caller holds the lock. Raises :class:`Interrupted` on SIGINT or SIGTERM, after putting everything back.
     """
     work = _Work(folder, store, changes)
-    with _signals_as_exceptions():
+    with signals_as_exceptions():
         try:
             work.begin(keep)
             work.stage()
@@ -75,16 +73,16 @@ def commit(
             if any(item.outcome is CheckOutcome.FAILED for item in results):
                 work.put_back()
                 return results
-            with _signals_ignored():  # from here on the change stands
+            with signals_ignored():  # from here on the change stands
                 work.end()
             return results
         except BaseException as error:
-            with _signals_ignored():
+            with signals_ignored():
                 try:
                     work.put_back()
                 except OSError as failure:
                     raise _stuck(failure, folder) from error
-            if isinstance(error, _Signal):
+            if isinstance(error, Stopped):
                 raise Interrupted(f"stopped by {error}; everything was put back", remedy="Run it again.") from None
             if isinstance(error, OSError):
                 raise _refused(error, folder) from error
@@ -290,38 +288,6 @@ def _stuck(error: OSError, folder: Path) -> EnvironmentRefused:
         detail=str(error.filename or ""),
         remedy="Make it writable again and run `ddtree-patch revert`: the journal is kept, and it recovers first.",
     )
-
-
-class _Signal(BaseException):
-    """A signal, as an exception that no handler below the transaction catches."""
-
-
-@contextmanager
-def _signals_as_exceptions() -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _Signal(signal.Signals(number).name)
-
-    with _handlers(stop):
-        yield
-
-
-@contextmanager
-def _signals_ignored() -> Iterator[None]:
-    with _handlers(signal.SIG_IGN):
-        yield
-
-
-@contextmanager
-def _handlers(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
 
 
 def remove_empty(folder: Path, made: Sequence[str]) -> None:

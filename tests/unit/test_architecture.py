@@ -23,12 +23,12 @@ MODULES = {
 # From the bottom up. A module imports from its own layer and from those below it, and from nothing above.
 LAYERS = (
     ("model",),
-    ("errors", "resources"),
+    ("errors", "resources", "signals"),
     ("digest",),
     ("graph", "canonical", "fingerprint", "codemods"),
-    ("tree", "bytecode", "lock", "records", "snapshot", "snapshot_sources", "snapshot_compare"),
+    ("tree", "bytecode", "interpreter", "lock", "records", "snapshot", "snapshot_sources", "snapshot_compare"),
     ("installation", "patchset", "spans", "store"),
-    ("shape", "contract", "pristine", "planner"),
+    ("shape", "contract", "pristine", "variants", "planner"),
     ("transaction",),
     ("verification",),
     ("operations",),
@@ -37,7 +37,19 @@ LAYERS = (
     ("__main__",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-PURE = {"model", "errors", "graph", "canonical", "fingerprint", "codemods", "spans", "contract", "shape", "planner"}
+PURE = {
+    "model",
+    "errors",
+    "graph",
+    "canonical",
+    "fingerprint",
+    "codemods",
+    "spans",
+    "contract",
+    "shape",
+    "variants",
+    "planner",
+}
 
 
 def part(path: str) -> str:
@@ -137,9 +149,9 @@ _WRITERS = {
     "transaction.py": "the only one that writes into an installation",
     "store.py": "its own folder, and files that the user names",
     "verification/probes_runner.py": "an empty folder for the program that it runs",
-    "installation.py": "an empty folder to ask an interpreter from",
+    "interpreter.py": "an empty folder to ask an interpreter from",
 }
-_TEMPORARY = {"verification/probes_runner.py", "installation.py"}
+_TEMPORARY = {"verification/probes_runner.py", "interpreter.py"}
 
 
 def writes(path: Path) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ddtree_patcher import installation as installations
+from ddtree_patcher import interpreter as interpreters
 from ddtree_patcher.errors import EnvironmentRefused, UsageError
 from ddtree_patcher.installation import Installation, find
 from ddtree_patcher.records import row_for
@@ -241,7 +242,7 @@ class TestOwnership:
     def test_the_marker_does_not_bind_virtual_environments(self, tmp_path: Path, virtual: bool, managed: str) -> None:
         (tmp_path / "EXTERNALLY-MANAGED").write_text("marked\n")
         facts = {"prefix": "/venv" if virtual else "/usr", "base_prefix": "/usr", "stdlib": str(tmp_path)}
-        assert installations._managed(facts) == managed
+        assert interpreters.managed(facts) == managed
 
     def test_every_reason_is_told(self, tmp_path: Path) -> None:
         there = found(install(tmp_path, direct_url={"vcs_info": {}}))

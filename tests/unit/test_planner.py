@@ -21,9 +21,10 @@ from ddtree_patcher.digest import sha256
 from ddtree_patcher.errors import PatchsetError
 from ddtree_patcher.model import Severity, StepOutcome
 from ddtree_patcher.patchset import Contract, Patchset, Step, Variant
-from ddtree_patcher.planner import Draft, NoVariant, choose_variant, draft, unmet
+from ddtree_patcher.planner import Draft, draft, unmet
 from ddtree_patcher.shape import Defines, HasFile, Lacks
 from ddtree_patcher.tree import Tree
+from ddtree_patcher.variants import NoVariant, choose_variant
 
 F = "pkg/f.py"
 TEXT = "class Kind:\n    A = 1\n\n\ndef run():\n    start()\n    stop()\n"
