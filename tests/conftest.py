@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 import fetch_wheels
 import wheel_tree
@@ -63,6 +64,10 @@ class Result:
         assert self.exit_code == exit_code, f"exit code {self.exit_code}\n{self.stdout}\n{self.stderr}"
         return self
 
+
+# The same examples in every run, and no verdict on how fast a busy machine is.
+settings.register_profile("project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("project")
 
 RunCli = Callable[..., Result]
 MakeTree = Callable[..., Path]

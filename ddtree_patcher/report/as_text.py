@@ -81,9 +81,9 @@ def _files(files: Iterable[FileState], console: Console, *, verbose: bool) -> No
 
 
 def _checks(checks: tuple[CheckResult, ...], console: Console, *, verbose: bool) -> None:
-    if not checks:
-        return
-    console.print()
+    """A line a tier; then what did not pass: failures one by one, what did not run by its reason."""
+    if checks:
+        console.print()
     for tier in dict.fromkeys(item.tier for item in checks):
         mine = [item for item in checks if item.tier is tier]
         counts = Counter(item.outcome for item in mine)
@@ -93,8 +93,11 @@ def _checks(checks: tuple[CheckResult, ...], console: Console, *, verbose: bool)
                 line.append(f" {counts[outcome]} ").append_text(styled(str(outcome)))
         line.append(f"  {sum(item.seconds for item in mine):.1f} s", style="dim")
         console.print(line)
+        if not verbose:
+            for reason in dict.fromkeys(item.detail for item in mine if item.outcome is CheckOutcome.NOT_RUN):
+                console.print(Padding(f"not run: {reason}", (0, 0, 0, 2)), markup=False, highlight=False)
         for item in mine:
-            if verbose or item.outcome is not CheckOutcome.PASSED:
+            if verbose or item.outcome is CheckOutcome.FAILED:
                 detail = f": {item.detail}" if item.detail else ""
                 console.print(Padding(styled(str(item.outcome)).append(f" {item.id}{detail}", "default"), (0, 0, 0, 2)))
 

@@ -8,8 +8,8 @@ output is one JSON object, ``{"stand_ins": [...], "checks": [{"id", "outcome", "
 else is written there: whatever libraries print goes to standard error.
 
 GPU-only modules that cannot be imported here are served by our stand-ins, one by one and on this process's path alone;
-every check then names them. A check that needs a third-party package that is not installed is ``not_run``; a missing
-module or name of SGLang's is a failure. Standard library only, Python 3.10 and later; no bytecode is written.
+every check that ran then names them. A check that needs a third-party package that is not installed is ``not_run``; a
+missing module or name of SGLang's is a failure. Standard library only, Python 3.10 and later; no bytecode is written.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _run(check: Check, stand_ins: Sequence[str]) -> Record:
         outcome, detail = "passed", action()
     except (Exception, SystemExit) as error:  # argparse ends a process where a library would raise
         outcome, detail = _verdict(error, stand_ins)
-    if stand_ins:
+    if stand_ins and outcome != "not_run":
         detail = f"{detail} [stand-ins: {', '.join(stand_ins)}]"
     return {"id": name, "outcome": outcome, "detail": detail, "seconds": round(time.monotonic() - started, 3)}
 
