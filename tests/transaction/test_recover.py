@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,10 @@ from .world import CHANGED, MODULES, World
 
 DISK = ("replace", "unlink", "mkdir", "rmdir", "open", "fchmod")
 Command = Callable[[World], object]
+
+
+# Python 3.10's pathlib keeps its own names of the disk calls, so that fewer of them can be counted there.
+POINTS = 20 if sys.version_info >= (3, 11) else 5
 
 
 def apply(world: World) -> None:
@@ -73,7 +78,7 @@ def deaths(prepared: World, command: Command) -> Iterator[tuple[int, World]]:
         world = World(prepared.base.parent / f"death-{call}")
         shutil.copytree(prepared.base, world.base)
         if not die_before(call, command, world):
-            assert call > 20, "the command hardly did anything"
+            assert call > POINTS, "the command hardly did anything"
             return
         yield call, world
         shutil.rmtree(world.base)
