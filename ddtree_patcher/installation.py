@@ -87,6 +87,11 @@ def find(package: str, distribution: str, *, python: str = "", root: str = "") -
     return _describe(folder, package, distribution, interpreters.interpreter_of(facts))
 
 
+def look_again(installation: Installation) -> Installation:
+    """The same installation as it is on disk now: its RECORD may have been put back, or rewritten, meanwhile."""
+    return _describe(installation.folder, installation.package, installation.distribution, installation.interpreter)
+
+
 def refusals(installation: Installation, *, allow_editable: bool, break_system: bool) -> list[EnvironmentRefused]:
     """Why this installation must not be patched; empty when it may be."""
     # Of somebody's source tree RECORD knows nothing: its files are an unknown base, which --allow-drift accepts.

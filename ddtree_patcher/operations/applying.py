@@ -49,14 +49,13 @@ def apply(session: Session, selection: Selection, verification: Verification, pl
     """Bring the installation to what the patchset plans. Everything is as before unless the report says ``ok``."""
     session.refuse_unsafe()
     with locked(session.installation.root, session.options.lock_timeout):
-        recovered = transaction.recover(session.installation.folder, session.store)
+        notes = session.recover()
         if plan:
             refuse_other(session, plan)
         prepared = prepare(session, plan.selection if plan else selection)
         if plan:
             refuse_stale(plan, prepared)
         report = _apply(session, prepared, verification)
-    notes = (recovered,) if recovered else ()
     return replace(report, diagnostics=(*notes, *report.diagnostics))
 
 

@@ -18,13 +18,12 @@ def revert(session: Session, *, discard_edits: bool) -> Report:
     """Put everything back. Refuses to overwrite a file that somebody edited, unless ``discard_edits``."""
     session.refuse_not_ours()
     with locked(session.installation.root, session.options.lock_timeout):
-        recovered = transaction.recover(session.installation.folder, session.store)
+        notes = session.recover()
         state = session.state()
         if state is None:
             report = _nothing(session)
         else:  # whatever patchset it is that is applied
             report = replace(_revert(session, state, discard_edits), patchset=state.patchset)
-    notes = (recovered,) if recovered else ()
     return replace(report, diagnostics=(*notes, *report.diagnostics))
 
 

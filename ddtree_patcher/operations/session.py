@@ -58,6 +58,14 @@ class Session:
             root=self.options.root,
         )
 
+    def recover(self) -> tuple[Diagnostic, ...]:
+        """With the lock held: put back what a process that died left half done, and look at what is there now."""
+        from .. import transaction
+
+        recovered = transaction.recover(self.installation.folder, self.store)
+        self.__dict__["installation"] = installations.look_again(self.installation)
+        return (recovered,) if recovered else ()
+
     @cached_property
     def store(self) -> Store:
         return Store.beside(self.installation.folder, self.options.state_dir)

@@ -46,7 +46,7 @@ def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
     look = Pristine(session.installation, session.store, state)
     findings = [look.find(entry.path) for entry in state.files]
     bad = [item for item in findings if item.status is not FileStatus.PATCHED]
-    checks = [_as_applied(bad)]
+    checks = [_as_applied(bad), _recorded(session, state)]
     if state.patchset.digest != session.identity.digest:
         reason = f"{state.patchset.id} {state.patchset.version} is applied, and this is another version of the patchset"
         checks.append(CheckResult(Tier.STATIC, "patchset-current", CheckOutcome.FAILED, reason))
@@ -130,6 +130,16 @@ def _as_applied(bad: Sequence[Finding]) -> CheckResult:
         return CheckResult(Tier.STATIC, "files-as-applied", CheckOutcome.PASSED)
     detail = "; ".join(f"{item.path} is {item.status}" for item in bad)
     return CheckResult(Tier.STATIC, "files-as-applied", CheckOutcome.FAILED, detail)
+
+
+def _recorded(session: Session, state: State) -> CheckResult:
+    """RECORD has the rows of the files that were added: without them uninstalling would leave those behind."""
+    added = [entry for entry in state.files if entry.added]
+    lost = [item.path for item in added if session.installation.recorded_sha256(item.path) != item.patched_sha256]
+    if not lost:
+        return CheckResult(Tier.STATIC, "added-files-recorded", CheckOutcome.PASSED)
+    detail = f"RECORD was rewritten and has no row of {', '.join(lost)}: apply again"
+    return CheckResult(Tier.STATIC, "added-files-recorded", CheckOutcome.FAILED, detail)
 
 
 def _steps(state: State, *, whole: bool) -> tuple[StepResult, ...]:

@@ -15,6 +15,7 @@ from ddtree_patcher.errors import Conflict, EnvironmentRefused
 from ddtree_patcher.model import CheckOutcome, CheckResult, ExitCode, FileStatus, StepOutcome, Tier
 from ddtree_patcher.operations import planning
 from ddtree_patcher.operations.applying import Verification, apply
+from ddtree_patcher.operations.verifying import verify
 from ddtree_patcher.transaction import Change
 
 from .world import ADDED, CHANGED, MODULES, RECORD, World
@@ -311,3 +312,17 @@ class TestChanges:
         with pytest.raises(Exception, match="reads back differently"):
             world.apply()
         assert world.footprint() == before
+
+
+def test_a_rewritten_record_is_noticed_and_mended(world: World) -> None:
+    world.apply()
+    whole = world.read(RECORD)
+    rows = [line for line in whole.splitlines(keepends=True) if not line.startswith(ADDED.encode())]
+    assert len(rows) < len(whole.splitlines())
+    (world.site / RECORD).write_bytes(b"".join(rows))
+    found = {check.id: check.outcome for check in verify(world.session(), Tier.STATIC, None).checks}
+    assert found["added-files-recorded"] is CheckOutcome.FAILED
+    assert world.apply().exit_code is ExitCode.OK
+    assert world.read(RECORD) == whole
+    found = {check.id: check.outcome for check in verify(world.session(), Tier.STATIC, None).checks}
+    assert found["added-files-recorded"] is CheckOutcome.PASSED

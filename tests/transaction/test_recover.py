@@ -140,6 +140,9 @@ def test_killed_while_a_patched_tree_changes(world: World, command: Command) -> 
 
 def test_the_command_itself_recovers_first_and_says_so(pristine: World) -> None:
     before, told = pristine.footprint(), 0
+    undisturbed = World(pristine.base.parent / "undisturbed")
+    shutil.copytree(pristine.base, undisturbed.base)
+    apply(undisturbed)
     for call, world in deaths(pristine, apply):
         interrupted = world.status() == "interrupted"
         report = world.apply()
@@ -147,6 +150,7 @@ def test_the_command_itself_recovers_first_and_says_so(pristine: World) -> None:
         assert ("interrupted" in {item.code for item in report.diagnostics}) is interrupted
         told += interrupted
         assert world.status() == "applied"
+        assert world.contents() == undisturbed.contents(), call  # RECORD too, which was read before the recovery
         revert(world)
         assert world.footprint() == before, call
     assert told > 5
