@@ -117,9 +117,9 @@ def installation_status(
         return InstallationStatus.INTERRUPTED, findings
     kinds = {item.status for item in findings}
     if state is None:
-        bad = kinds & {FileStatus.FOREIGN, FileStatus.MISSING} if installation.record else set()
-        present = [item for item in findings if item.status is not FileStatus.MISSING or item.pristine_sha256]
-        return (InstallationStatus.DRIFTED if bad and _any(present) else InstallationStatus.CLEAN), findings
+        shipped = [item for item in findings if item.pristine_sha256]  # the others this release never had
+        drifted = any(item.status in (FileStatus.FOREIGN, FileStatus.MISSING) for item in shipped)
+        return (InstallationStatus.DRIFTED if drifted else InstallationStatus.CLEAN), findings
     if kinds == {FileStatus.PATCHED}:
         current = not digest or digest == state.patchset.digest
         return (InstallationStatus.APPLIED if current else InstallationStatus.OUTDATED), findings
@@ -142,10 +142,6 @@ def foreign_files(installation: Installation, ours: Container[str] = ()) -> dict
             if digest != row.sha256:
                 found[path] = digest
     return found
-
-
-def _any(findings: list[Finding]) -> bool:
-    return any(item.status in (FileStatus.FOREIGN, FileStatus.MISSING) for item in findings)
 
 
 def _originals(state: State, findings: Iterable[Finding]) -> set[FileStatus]:

@@ -60,7 +60,7 @@ def _remarks(
         where = session.installation.root
         yield Diagnostic(str(kind), Severity.WARNING, f"{where} is {kind}", remedy=_BAD[kind])
     yield from partial(state)
-    for item in shown:
+    for item in shown if kind is not InstallationStatus.INTERRUPTED else ():  # half done is the whole reason
         if item.status not in (FileStatus.PATCHED, FileStatus.PRISTINE):
             yield explain(item, patched=state is not None)
 
