@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .digest import read_from, sha256
 from .installation import Installation
-from .model import Diagnostic, FileStatus, InstallationStatus, Severity
+from .model import Diagnostic, FileState, FileStatus, InstallationStatus, Severity
 from .store import Entry, State, Store
 
 
@@ -104,6 +104,19 @@ class Pristine:
             kept = self.store.get(entry.pristine_sha256)
             return Finding(path, FileStatus.MISSING, "", entry.pristine_sha256, kept)
         return Finding(path, FileStatus.MISSING, "", recorded)
+
+
+def file_state(finding: Finding, state: State | None) -> FileState:
+    """A finding beside what the applied patchset made of that file."""
+    entry = state.entry(finding.path) if state else None
+    return FileState(
+        path=finding.path,
+        status=finding.status,
+        added=bool(entry and entry.added),
+        pristine_sha256=entry.pristine_sha256 if entry else finding.pristine_sha256,
+        desired_sha256=entry.patched_sha256 if entry else "",
+        current_sha256=finding.current_sha256,
+    )
 
 
 def installation_status(

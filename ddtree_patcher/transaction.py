@@ -177,7 +177,7 @@ class _Work:
 
     def _entry(self, change: Change) -> JournalEntry:
         target = self.folder / inside(change.path)
-        if os.path.realpath(target.parent / target.name) != str(target):
+        if os.path.realpath(target) != str(target):
             raise EnvironmentRefused(
                 f"{change.path} is, or lies behind, a symbolic link to {os.path.realpath(target)}",
                 remedy="Give this environment its own copy of the package (uv: --link-mode copy).",

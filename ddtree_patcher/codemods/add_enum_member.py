@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ..model import StepOutcome
 from . import pattern
-from .anchors import assigned_names, find_scope
+from .anchors import assigned_names, candidate, find_scope
 from .insertion import insert_after
 from .members import find_member, member_not_found
-from .result import AlreadySo, Candidate, Location, NotFound
+from .result import AlreadySo, Location, NotFound
 from .source import Source
 
 
@@ -39,7 +39,7 @@ class AddEnumMember:
             return insert_after(source, after, f"{self.name} = {value}")
         if isinstance(existing, ast.Assign) and pattern.same(existing.value, after.value):
             return AlreadySo(existing.lineno)
-        near = Candidate(existing.lineno, source.line(existing.lineno).decode().strip())
+        near = candidate(source, existing)
         return NotFound(StepOutcome.HALF_UPSTREAMED, f"{self.enum}.{self.name} = {value}", (near,))
 
     def symbols(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def find_scope(source: Source, scope: str) -> Scope | NotFound:
     return NotFound(
         StepOutcome.ANCHOR_MISSING,
         f"a definition of {scope}",
-        tuple(_candidate(source, node) for node in near[:_SHOWN]),
+        tuple(candidate(source, node) for node in near[:_SHOWN]),
     )
 
 
@@ -127,10 +127,11 @@ def _only(source: Source, wanted: str, found: list[Node], near: Callable[[], Ite
 
 
 def _ambiguous(source: Source, wanted: str, found: Sequence[ast.stmt | ast.expr]) -> NotFound:
-    return NotFound(StepOutcome.ANCHOR_AMBIGUOUS, wanted, tuple(_candidate(source, node) for node in found))
+    return NotFound(StepOutcome.ANCHOR_AMBIGUOUS, wanted, tuple(candidate(source, node) for node in found))
 
 
-def _candidate(source: Source, node: ast.stmt | ast.expr, score: float = 1.0) -> Candidate:
+def candidate(source: Source, node: ast.stmt | ast.expr, score: float = 1.0) -> Candidate:
+    """A node as a place to show: its line, and the code that says which place this is."""
     text = source.line(node.lineno).decode("utf-8", "replace").strip()
     if text.endswith(("(", "[", "{")):  # what is called or held says which place this is
         text += source.line(node.lineno + 1).decode("utf-8", "replace").strip()
@@ -157,7 +158,7 @@ def _ranked(source: Source, wanted: ast.stmt | ast.expr, nodes: Sequence[ast.stm
             scored.append((score, node))
     scored.sort(key=lambda pair: (-pair[0], pair[1].lineno))
     for score, node in scored[:_SHOWN]:
-        yield _candidate(source, node, score)
+        yield candidate(source, node, score)
 
 
 def _blocks(scope: ast.AST) -> Iterator[list[ast.stmt]]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ..model import StepOutcome
+from .anchors import candidate
 from .region import Region
-from .result import AlreadySo, Candidate, Found, Location, NotFound
+from .result import AlreadySo, Found, Location, NotFound
 from .source import Source
 
 
@@ -32,10 +33,7 @@ class EnsureImport:
                 return AlreadySo(node.lineno)
         if len(imports) != 1:
             outcome = StepOutcome.ANCHOR_AMBIGUOUS if imports else StepOutcome.ANCHOR_MISSING
-            near = tuple(
-                Candidate(node.lineno, source.line(node.lineno).decode().strip())
-                for node in imports or _near(source, self.module)
-            )
+            near = tuple(candidate(source, node) for node in imports or _near(source, self.module))
             return NotFound(outcome, f"one top-level `from {self.module} import …`", near)
         region = Region.around(source, imports[0])
         statement = region.find(cst.ImportFrom, imports[0])

@@ -10,9 +10,9 @@ import libcst as cst
 
 from ..model import StepOutcome
 from . import pattern
-from .anchors import Anchor, find_statement
+from .anchors import Anchor, candidate, find_statement
 from .region import Region, parse_expression
-from .result import AlreadySo, Candidate, Found, Location, NotFound
+from .result import AlreadySo, Found, Location, NotFound
 from .source import Source, statements_in
 
 _Literal = ast.List | ast.Tuple | ast.Set
@@ -38,7 +38,7 @@ class ExtendLiteral:
         if len(literals) != 1:
             outcome = StepOutcome.ANCHOR_AMBIGUOUS if literals else StepOutcome.ANCHOR_MISSING
             places: list[ast.stmt | ast.expr] = [*literals] or [statement]
-            near = tuple(Candidate(node.lineno, source.line(node.lineno).decode().strip()) for node in places)
+            near = tuple(candidate(source, node) for node in places)
             return NotFound(outcome, f"one list, tuple or set with {self.beside} in {self.anchor}", near)
         literal = literals[0]
         if (there := _index(literal, self.element)) >= 0:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from ..model import StepOutcome
 from . import pattern
-from .anchors import Anchor, find_scope, find_statement, holds_statements
+from .anchors import Anchor, candidate, find_scope, find_statement, holds_statements
 from .region import Region, first_line, render, stands_alone
-from .result import AlreadySo, Candidate, Found, Location, NotFound, Splice
+from .result import AlreadySo, Found, Location, NotFound, Splice
 from .source import Source, statements_in
 
 Insert = Callable[[Source, ast.stmt, str], Found | NotFound]
@@ -35,13 +35,23 @@ def insert_before(source: Source, statement: ast.stmt, code: str, *, blank_lines
     """New statements on the lines before one and before the comment that belongs to it."""
     line = first_line(statement)
     margin = source.line(line)[: statement.col_offset]
+    return _insert(source, statement, code, _comment_above(source, line, margin), 0, blank_lines)
+
+
+def _comment_above(source: Source, line: int, margin: bytes) -> int:
+    """Where the comment directly above a line begins; the line itself where there is none."""
+
+    def looks_like_one(number: int) -> bool:
+        return number > 0 and source.line(number).startswith(margin + b"#")
+
+    if not looks_like_one(line - 1):
+        return line
     # A line of a string that ends above may look like a comment.
-    ended = max(
-        (item.end_lineno or 0 for item in statements_in(source.tree) if (item.end_lineno or 0) < line), default=0
-    )
-    while line - 1 > ended and source.line(line - 1).startswith(margin + b"#"):
+    ends = (item.end_lineno or 0 for item in statements_in(source.tree))
+    ended = max((end for end in ends if end < line), default=0)
+    while line - 1 > ended and looks_like_one(line - 1):
         line -= 1
-    return _insert(source, statement, code, line, 0, blank_lines)
+    return line
 
 
 def append(source: Source, code: str, *, blank_lines: int = 2) -> Found:
@@ -54,7 +64,7 @@ def append(source: Source, code: str, *, blank_lines: int = 2) -> Found:
 def _insert(source: Source, statement: ast.stmt, code: str, line: int, above: int, below: int) -> Found | NotFound:
     if not stands_alone(source, statement):
         wanted = f"`{source.line(statement.lineno).decode().strip()}` on lines of its own"
-        near = Candidate(statement.lineno, source.line(statement.lineno).decode().strip())
+        near = candidate(source, statement)
         return NotFound(StepOutcome.ANCHOR_MISSING, wanted, (near,))
     Region.around(source, statement)  # refuses what libcst does not reproduce
     margin = source.line(statement.lineno)[: statement.col_offset].decode()

@@ -7,9 +7,9 @@ import difflib
 
 from ..model import StepOutcome
 from . import pattern
-from .anchors import Scope, assigned_names, find_scope
+from .anchors import Scope, assigned_names, candidate, find_scope
 from .insertion import insert_after
-from .result import AlreadySo, Candidate, Location, NotFound
+from .result import AlreadySo, Location, NotFound
 from .source import Definition, Source
 
 
@@ -35,10 +35,9 @@ def names_of(statement: ast.stmt) -> list[str]:
 
 def member_not_found(source: Source, scope: Scope, wanted: str, name: str) -> NotFound:
     """No member of that name: the ones whose names come near."""
-    lines = {bound: node.lineno for node in scope.body for bound in names_of(node)}
-    near = difflib.get_close_matches(name, lines, n=5, cutoff=0.6)
-    candidates = tuple(Candidate(lines[item], source.line(lines[item]).decode().strip()) for item in near)
-    return NotFound(StepOutcome.ANCHOR_MISSING, wanted, candidates)
+    members = {bound: node for node in scope.body for bound in names_of(node)}
+    near = difflib.get_close_matches(name, members, n=5, cutoff=0.6)
+    return NotFound(StepOutcome.ANCHOR_MISSING, wanted, tuple(candidate(source, members[item]) for item in near))
 
 
 def find_member(source: Source, scope: Scope, name: str, wanted: str) -> ast.stmt | NotFound:
@@ -48,7 +47,7 @@ def find_member(source: Source, scope: Scope, name: str, wanted: str) -> ast.stm
         return found[0]
     if not found:
         return member_not_found(source, scope, wanted, name)
-    lines = tuple(Candidate(node.lineno, source.line(node.lineno).decode().strip()) for node in found)
+    lines = tuple(candidate(source, node) for node in found)
     return NotFound(StepOutcome.ANCHOR_AMBIGUOUS, f"exactly one {wanted}", lines)
 
 
@@ -62,5 +61,5 @@ def presence(source: Source, scope: Scope, code: str) -> AlreadySo | NotFound | 
     if len(existing) == len(wanted) and all(map(pattern.same, wanted, existing)):
         return AlreadySo(existing[0].lineno)
     names = ", ".join(name for node in wanted for name in names_of(node))
-    near = tuple(Candidate(node.lineno, source.line(node.lineno).decode().strip()) for node in existing)
+    near = tuple(candidate(source, node) for node in existing)
     return NotFound(StepOutcome.HALF_UPSTREAMED, f"{names} as this patchset defines it, or not at all", near)

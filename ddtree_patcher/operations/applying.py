@@ -25,7 +25,8 @@ from ..store import Entry, State
 from ..transaction import Change
 from ..tree import Tree
 from ..verification.static import Subject, static_checks
-from .changes import RecordPlan, drop_caches, give_back, made_folders, mtime_and_mode, plan_record, pristine_caches
+from ..verification.tiers import unmet_requirement
+from .changes import RecordPlan, drop_caches, give_back, made_folders, origin_of, plan_record, pristine_caches
 from .planning import Prepared, SavedPlan, Selection, prepare, refuse_other, refuse_stale
 from .session import Session
 from .verifying import judge, run_tiers
@@ -63,14 +64,15 @@ def _apply(session: Session, prepared: Prepared, verification: Verification) -> 
     if not prepared.applicable:
         return _report(session, prepared, ExitCode.CONFLICT, prepared.draft.steps, (), list(prepared.diagnostics))
     tier = verification.tier
-    static = _static(session, prepared) if tier else ()
+    drift = _drift(session, prepared)
+    static = _static(session, prepared, drift) if tier else ()
     diagnostics = list(prepared.diagnostics)
     if any(item.outcome is CheckOutcome.FAILED for item in static):
         code = judge(static, verification.required, diagnostics)
         return _report(session, prepared, code, prepared.draft.steps, static, diagnostics)
-    old = session.state()
+    old = prepared.look.state
     record = plan_record(session, old, {item.path: item.desired for item in prepared.draft.files if item.added})
-    state = _state(session, prepared, old, record)
+    state = _state(session, prepared, record, drift)
     changes = [*_changes(session, prepared, old), *record.changes]
     paths = [entry.path for entry in state.files] if state else []
 
@@ -100,8 +102,6 @@ _REQUIRED = "required-tier"
 
 def _requirement(checks: Sequence[CheckResult], required: Tier | None) -> Sequence[CheckResult]:
     """A required tier that did not run fails the transaction like a failed check."""
-    from ..verification.tiers import unmet_requirement
-
     reason = unmet_requirement(checks, required)
     return [CheckResult(required, _REQUIRED, CheckOutcome.FAILED, reason)] if required and reason else []
 
@@ -119,10 +119,9 @@ def _rolled_back() -> Diagnostic:
     return Diagnostic("rolled_back", Severity.NOTE, "every byte was put back: the installation is as it was before")
 
 
-def _static(session: Session, prepared: Prepared) -> tuple[CheckResult, ...]:
+def _static(session: Session, prepared: Prepared, drift: dict[str, str]) -> tuple[CheckResult, ...]:
     """The static tier on the staged bytes, before anything is written."""
     session.options.say("checking the planned files")
-    ours = {item.path for item in prepared.files}
     return static_checks(
         Subject(
             patchset=session.loaded.patchset,
@@ -131,16 +130,17 @@ def _static(session: Session, prepared: Prepared) -> tuple[CheckResult, ...]:
             pristine=Tree(prepared.look.read),
             paths=tuple(item.path for item in prepared.draft.files),
             installation=session.installation,
-            drift=_drift(session, prepared, ours),
-            given_back=tuple(sorted(ours)),
+            drift=drift,
+            given_back=tuple(item.path for item in prepared.files),
         )
     )
 
 
-def _drift(session: Session, prepared: Prepared, ours: set[str]) -> dict[str, str]:
+def _drift(session: Session, prepared: Prepared) -> dict[str, str]:
     """With --allow-drift: every file that is not as RECORD says, accepted as it is."""
     if not prepared.look.allow_drift:
         return {}
+    ours = {item.path for item in prepared.files}
     bases = {
         finding.path: finding.pristine_sha256
         for finding in prepared.look.findings.values()
@@ -149,9 +149,9 @@ def _drift(session: Session, prepared: Prepared, ours: set[str]) -> dict[str, st
     return {**foreign_files(session.installation, {*ours, session.installation.record_path}), **bases}
 
 
-def _state(session: Session, prepared: Prepared, old: State | None, record: RecordPlan) -> State | None:
+def _state(session: Session, prepared: Prepared, record: RecordPlan, drift: dict[str, str]) -> State | None:
     """What state.json will say; None when upstream has everything, so that nothing of ours is there."""
-    planned, look = prepared.draft.files, prepared.look
+    planned, look, old = prepared.draft.files, prepared.look, prepared.look.state
     if not planned:
         return None
     kept = {item.path: entry for item in planned if (entry := _earlier(old, look.find(item.path)))}
@@ -159,14 +159,8 @@ def _state(session: Session, prepared: Prepared, old: State | None, record: Reco
     earlier = [cache for cache in old.caches if bytecode.source_of(cache.path) in kept] if old else []
     entries = []
     for item in planned:
-        known = kept.get(item.path)
-        mtime, mode = (
-            (known.pristine_mtime_ns, known.pristine_mode)
-            if known
-            else mtime_and_mode(session.installation.folder / item.path)
-        )
-        entry = Entry(item.path, item.pristine_sha256, item.desired_sha256, mtime, mode)
-        entries.append(replace(entry, pristine_mtime_ns=0, pristine_mode=0) if item.added else entry)
+        mtime, mode = (0, 0) if item.added else origin_of(session, item.path, kept.get(item.path))
+        entries.append(Entry(item.path, item.pristine_sha256, item.desired_sha256, mtime, mode))
     return State(
         patchset=session.identity,
         version=session.installation.version,
@@ -175,7 +169,7 @@ def _state(session: Session, prepared: Prepared, old: State | None, record: Reco
         record=record.entry,
         caches=tuple(sorted([*earlier, *pristine_caches(session, fresh)], key=lambda item: item.path)),
         folders=made_folders(session, [item.path for item in planned], old),
-        drift=_drift(session, prepared, {item.path for item in planned}) or (old.drift if old else {}),
+        drift=drift or (old.drift if old else {}),
         whole=len(prepared.selected) == len(session.loaded.patchset.steps),
     )
 

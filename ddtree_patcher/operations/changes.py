@@ -74,9 +74,7 @@ def plan_record(session: Session, old: State | None, added: Mapping[str, bytes])
     known = old.record if old and old.record and old.record.patched_sha256 == sha256(record.data) else None
     ours = {*added, *(entry.path for entry in old.files if entry.added)} if old else {*added}
     base = session.store.get(known.pristine_sha256) if known else record.without_rows(sorted(ours))
-    mtime, mode = (
-        (known.pristine_mtime_ns, known.pristine_mode) if known else mtime_and_mode(session.installation.folder / path)
-    )
+    mtime, mode = origin_of(session, path, known)
     after = record.with_rows(added, base) if added else base
     entry = Entry(path, sha256(base), sha256(after), mtime, mode) if added else None
     change = Change(path, after, sha256(record.data), 0 if added else mtime)
@@ -88,6 +86,13 @@ def made_folders(session: Session, paths: Collection[str], old: State | None) ->
     parents = {"/".join(path.split("/")[:end]) for path in paths for end in range(1, path.count("/") + 1)}
     missing = {name for name in parents if not (session.installation.folder / name).is_dir()}
     return tuple(sorted({*missing, *(old.folders if old else ())}))
+
+
+def origin_of(session: Session, path: str, known: Entry | None) -> tuple[int, int]:
+    """The time and mode of a pristine file: as they are remembered, else as they are on disk."""
+    if known is not None:
+        return known.pristine_mtime_ns, known.pristine_mode
+    return mtime_and_mode(session.installation.folder / path)
 
 
 def mtime_and_mode(path: Path) -> tuple[int, int]:

@@ -14,13 +14,12 @@ from .. import resources
 from ..model import (
     Diagnostic,
     ExitCode,
-    FileState,
     FileStatus,
     InstallationStatus,
     Report,
     Severity,
 )
-from ..pristine import Finding, explain, foreign_files, installation_status
+from ..pristine import Finding, explain, file_state, foreign_files, installation_status
 from ..store import State
 from .session import Session
 
@@ -47,7 +46,7 @@ def status(session: Session, *, check: bool) -> Report:
         ExitCode.CHANGES if check and not good else ExitCode.OK,
         str(kind),
         steps=state.steps if applied and state else (),
-        files=tuple(_file(item, state) for item in shown),
+        files=tuple(file_state(item, state) for item in shown),
         diagnostics=tuple(_remarks(session, kind, state, shown)),
         extra={"applied": asdict(state.patchset) if state else None},
     )
@@ -71,18 +70,6 @@ def partial(state: State | None) -> Iterator[Diagnostic]:
         steps = ", ".join(step.id for step in state.steps)
         remedy = "Run `ddtree-patch apply` without --step and --through."
         yield Diagnostic("partial", Severity.WARNING, f"only a part of the steps is applied: {steps}", remedy=remedy)
-
-
-def _file(finding: Finding, state: State | None) -> FileState:
-    entry = state.entry(finding.path) if state else None
-    return FileState(
-        path=finding.path,
-        status=finding.status,
-        added=bool(entry and entry.added),
-        pristine_sha256=entry.pristine_sha256 if entry else finding.pristine_sha256,
-        desired_sha256=entry.patched_sha256 if entry else "",
-        current_sha256=finding.current_sha256,
-    )
 
 
 def doctor(session: Session) -> Report:

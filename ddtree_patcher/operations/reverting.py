@@ -8,7 +8,7 @@ from dataclasses import replace
 from .. import transaction
 from ..lock import locked
 from ..model import CheckResult, Diagnostic, ExitCode, FileState, FileStatus, Report, Severity
-from ..pristine import Finding, Pristine, explain
+from ..pristine import Finding, Pristine, explain, file_state
 from ..store import State
 from .changes import give_back, plan_record
 from .session import Session
@@ -37,10 +37,11 @@ def _nothing(session: Session) -> Report:
 def _revert(session: Session, state: State, discard_edits: bool) -> Report:
     look = Pristine(session.installation, session.store, state)
     findings = [look.find(entry.path) for entry in state.files]
+    files = tuple(file_state(item, state) for item in findings)
     foreign = [item for item in findings if item.status is FileStatus.FOREIGN]
     if foreign and not discard_edits:
         diagnostics = tuple(explain(item, patched=True) for item in foreign)
-        return session.report("revert", ExitCode.CONFLICT, files=_states(state, findings), diagnostics=diagnostics)
+        return session.report("revert", ExitCode.CONFLICT, files=files, diagnostics=diagnostics)
     restored = [item for item in findings if _is_ours(item)]
     changes = [*give_back(session, state, restored), *plan_record(session, state, {}).changes]
 
@@ -49,7 +50,7 @@ def _revert(session: Session, state: State, discard_edits: bool) -> Report:
         return ()
 
     transaction.commit(session.installation.folder, session.store, changes, None, end)
-    after = tuple(_put_back(item, finding) for item, finding in zip(_states(state, findings), findings, strict=True))
+    after = tuple(_put_back(item, finding) for item, finding in zip(files, findings, strict=True))
     return session.report("revert", ExitCode.OK, "clean", files=after)
 
 
@@ -58,20 +59,6 @@ def _is_ours(finding: Finding) -> bool:
     if finding.status is FileStatus.MISSING:
         return finding.pristine is not None
     return finding.status in (FileStatus.PATCHED, FileStatus.FOREIGN)
-
-
-def _states(state: State, findings: Sequence[Finding]) -> tuple[FileState, ...]:
-    return tuple(
-        FileState(
-            entry.path,
-            finding.status,
-            entry.added,
-            entry.pristine_sha256,
-            entry.patched_sha256,
-            finding.current_sha256,
-        )
-        for entry, finding in zip(state.files, findings, strict=True)
-    )
 
 
 def _put_back(item: FileState, finding: Finding) -> FileState:

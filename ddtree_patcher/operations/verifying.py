@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from ..model import (
     CheckResult,
     Diagnostic,
     ExitCode,
-    FileState,
     FileStatus,
     Report,
     Severity,
@@ -21,7 +19,7 @@ from ..model import (
     StepResult,
     Tier,
 )
-from ..pristine import Finding, Pristine, explain
+from ..pristine import Finding, Pristine, explain, file_state
 from ..store import State
 from ..tree import Tree
 from ..verification.static import Subject, static_checks
@@ -63,7 +61,7 @@ def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
         "verify",
         code,
         steps=_steps(state, whole=not bad),
-        files=tuple(_file(entry_path, look, state) for entry_path in (entry.path for entry in state.files)),
+        files=tuple(file_state(item, state) for item in findings),
         checks=tuple(checks),
         diagnostics=tuple(diagnostics),
     )
@@ -148,16 +146,7 @@ def _steps(state: State, *, whole: bool) -> tuple[StepResult, ...]:
     return tuple(replace(step, outcome=gone.get(step.outcome, step.outcome)) for step in state.steps)
 
 
-def _file(path: str, look: Pristine, state: State) -> FileState:
-    finding, entry = look.find(path), state.entry(path)
-    assert entry is not None
-    return FileState(
-        path, finding.status, entry.added, entry.pristine_sha256, entry.patched_sha256, finding.current_sha256
-    )
-
-
 def _not_applied(session: Session, outcome: str, why: str, remedy: str) -> Report:
-    begun = time.perf_counter()
-    check = CheckResult(Tier.STATIC, "files-as-applied", CheckOutcome.FAILED, why, time.perf_counter() - begun)
+    check = CheckResult(Tier.STATIC, "files-as-applied", CheckOutcome.FAILED, why)
     diagnostic = Diagnostic(outcome, Severity.ERROR, f"{session.installation.root}: {why}", remedy=remedy)
     return session.report("verify", ExitCode.VERIFICATION_FAILED, outcome, checks=(check,), diagnostics=(diagnostic,))

@@ -28,7 +28,17 @@ def envelope(report: Report) -> dict[str, Any]:
             }
             for step in report.steps
         ],
-        "files": [{**asdict(item), "status": None, "state": item.status.value} for item in report.files],
+        "files": [
+            {
+                "path": item.path,
+                "state": item.status.value,
+                "added": item.added,
+                "pristine_sha256": item.pristine_sha256,
+                "desired_sha256": item.desired_sha256,
+                "current_sha256": item.current_sha256,
+            }
+            for item in report.files
+        ],
         "checks": [
             {
                 "tier": check.tier.value,
@@ -45,7 +55,4 @@ def envelope(report: Report) -> dict[str, Any]:
 
 
 def render(report: Report) -> str:
-    value = envelope(report)
-    for item in value["files"]:
-        del item["status"]
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json.dumps(envelope(report), indent=2, ensure_ascii=False)
