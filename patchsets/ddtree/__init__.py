@@ -9,7 +9,18 @@ from ddtree_patcher.patchset import Patchset, Precondition
 from ddtree_patcher.shape import HasFile
 
 from .files import DFLASH_INFO
-from .steps import choices, enum, flags, validation, verify_input, worker_branch, worker_import
+from .steps import (
+    choices,
+    enum,
+    flags,
+    graph_mask,
+    requests,
+    runtime,
+    validation,
+    verify_input,
+    worker_branch,
+    worker_import,
+)
 
 PATCHSET = Patchset(
     id="ddtree",
@@ -32,7 +43,10 @@ PATCHSET = Patchset(
         choices.STEP,
         verify_input.STEP,
         worker_import.STEP,
+        runtime.STEP,
         worker_branch.STEP,
+        graph_mask.STEP,
+        requests.STEP,
     ),
     smoke="smoke.py",
 )

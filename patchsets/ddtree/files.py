@@ -8,11 +8,21 @@ from ddtree_patcher.codemods import Fragments
 
 SERVER_ARGS = "sglang/srt/server_args.py"
 SPECULATIVE_HOOK = "sglang/srt/arg_groups/speculative_hook.py"
+SCHEDULER = "sglang/srt/managers/scheduler.py"
+CUDA_GRAPH_RUNNER = "sglang/srt/model_executor/cuda_graph_runner.py"
+FORWARD_BATCH_INFO = "sglang/srt/model_executor/forward_batch_info.py"
+LOGITS_PROCESSOR = "sglang/srt/layers/logits_processor.py"
+SAMPLER = "sglang/srt/layers/sampler.py"
 SPEC_INFO = "sglang/srt/speculative/spec_info.py"
 SPEC_REGISTRY = "sglang/srt/speculative/spec_registry.py"
 DFLASH_INFO = "sglang/srt/speculative/dflash_info.py"
 DFLASH_WORKER = "sglang/srt/speculative/dflash_worker.py"
 DDTREE_ARGS = "sglang/srt/speculative/ddtree_args.py"
+DDTREE_TREE = "sglang/srt/speculative/ddtree_tree.py"
+DDTREE_STATS = "sglang/srt/speculative/ddtree_stats.py"
+DDTREE_WORKER = "sglang/srt/speculative/ddtree_worker.py"
+DDTREE_SELFCHECK = "sglang/srt/speculative/ddtree_selfcheck.py"
+DDTREE_START = "sglang/srt/speculative/ddtree_start.py"
 
 _HERE = Path(__file__).parent
 
@@ -25,3 +35,8 @@ def fragments(name: str) -> Fragments:
 def runtime(name: str) -> bytes:
     """The content of a module that is added, with ``\\n`` newlines however it was checked out."""
     return (_HERE / "runtime" / name).read_bytes().replace(b"\r\n", b"\n")
+
+
+def indented(code: str, margin: str) -> str:
+    """Code as it lies in a body, for the texts of a step's cases."""
+    return "".join(f"{margin}{line}" if line.strip() else line for line in code.splitlines(keepends=True))

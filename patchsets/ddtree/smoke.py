@@ -99,7 +99,11 @@ def checks() -> Iterator[tuple[str, Callable[[], str]]]:
     yield "verify-input:class", _verify_input
     yield "worker:imports-verify-input", _worker_imports
     yield "worker:created", _create_worker
-    yield "worker:stops-the-server", _worker_stops
+    yield "worker:keeps-its-algorithm", _worker_keeps_algorithm
+    yield "worker:has-its-modules", _runtime_modules
+    yield "tree:built-packed-walked", _tree
+    yield "graph:captures-a-mask", _graph_mask
+    yield "request:refused", _requests_refused
     yield "registry:third-party", _third_party
     yield "registry:name-reserved", _name_reserved
 
@@ -166,6 +170,15 @@ def _flags(models: Models) -> str:
     return "budget 30, topk 3, block size 8, verify width 31; mixed chunk turned off"
 
 
+def _small_budget(models: Models) -> str:
+    """The draft block needs as many slots as it has positions, even where the tree is smaller."""
+    args = models.resolve("--speculative-ddtree-budget", "1")
+    _expect(args, speculative_dflash_block_size=BLOCK_SIZE, speculative_num_draft_tokens=BLOCK_SIZE)
+    copy = dataclasses.replace(args)
+    _expect(copy, speculative_dflash_block_size=BLOCK_SIZE, speculative_num_draft_tokens=BLOCK_SIZE)
+    return f"budget 1: verify width {BLOCK_SIZE}, the block size"
+
+
 def _resolved_twice(models: Models) -> str:
     """Processes are given copies of resolved arguments, and a copy resolves itself."""
     args = models.resolve()
@@ -195,6 +208,7 @@ def _hybrid_allowed(models: Models) -> str:
 _CONFIGURATION: dict[str, Callable[[Models], str]] = {
     "defaults": _defaults,
     "flags": _flags,
+    "small-budget": _small_budget,
     "resolved-twice": _resolved_twice,
     "backend-chosen": _backend_chosen,
     "hybrid-with-switch": _hybrid_allowed,
@@ -224,6 +238,8 @@ def _refusals(models: Models) -> dict[str, Callable[[], str]]:
         "budget-bool-in-python": in_python(speculative_ddtree_budget=True),
         "topk-zero-in-python": in_python(speculative_ddtree_topk=0),
         "budget-too-big": by_argv(budget, "100000", words=("DDTREE", budget, "1024")),
+        "budget-beyond-context": by_argv(budget, "600", words=("DDTREE", budget, "512 tokens")),
+        "topk-beyond-vocabulary": by_argv(topk, "513", words=("DDTREE", topk, "512 tokens")),
         "page-size-16": by_argv("--page-size", "16", words=("DDTREE", "--page-size 1")),
         "pipeline-parallel": by_argv("--pp-size", "2", words=("DDTREE", "--pp-size 1")),
         "dp-attention": by_argv(
@@ -254,8 +270,7 @@ def _verify_input() -> str:
     _expect(tree, retrieve_index=None, retrieve_next_token=None, retrieve_next_sibling=None, tree_topk=-1, topk=1)
     batch = SimpleNamespace(forward_mode=SimpleNamespace(is_idle=lambda: False))
     _raises(RuntimeError, lambda: tree.prepare_for_verify(batch, 1), "tree mask")
-    _raises(RuntimeError, lambda: tree.verify(batch=batch, logits_output=None, page_size=1), "chain")
-    return "a DFLASH_VERIFY input that demands a tree mask and refuses the chain's commit"
+    return "a DFLASH_VERIFY input that demands a tree mask"
 
 
 def _worker_imports() -> str:
@@ -274,15 +289,85 @@ def _create_worker() -> str:
     return "create_worker gives DFlashWorker"
 
 
-def _worker_stops() -> str:
+def _worker_keeps_algorithm() -> str:
+    """As far as it can be constructed without models: the algorithm is kept first, then nothing is there to work on."""
     from sglang.srt.speculative.dflash_worker import DFlashWorker
 
     parameters = dict.fromkeys(list(inspect.signature(DFlashWorker.__init__).parameters)[1:])
-    worker = DFlashWorker.__new__(DFlashWorker)
-    arguments = {**parameters, "server_args": SimpleNamespace(speculative_algorithm="DDTREE")}
-    message = _raises(RuntimeError, lambda: DFlashWorker.__init__(worker, **arguments), "does not verify trees yet")
-    assert worker.speculative_algorithm.is_ddtree()
-    return message
+    kept = []
+    for name in ("DDTREE", "DFLASH"):
+        worker = DFlashWorker.__new__(DFlashWorker)
+        arguments = {**parameters, "server_args": SimpleNamespace(speculative_algorithm=name)}
+        _raises(AttributeError, partial(DFlashWorker.__init__, worker, **arguments))
+        kept.append(worker.speculative_algorithm)
+    assert kept[0].is_ddtree() and not kept[1].is_ddtree(), kept
+    return "self.speculative_algorithm is DDTREE or DFLASH, as the arguments say"
+
+
+def _runtime_modules() -> str:
+    from sglang.srt.speculative import ddtree_start, ddtree_tree, ddtree_worker
+
+    assert ddtree_start.DDTreeRuntime is ddtree_worker.DDTreeRuntime
+    assert ddtree_worker.build_tree is ddtree_tree.build_tree
+    return "ddtree_start, ddtree_worker, ddtree_tree"
+
+
+def _tree() -> str:
+    """Two requests, two positions, three nodes each: every number below was worked out by hand."""
+    import torch
+    from sglang.srt.speculative import ddtree_tree as t
+
+    logits = torch.tensor([[0.0, 3.0, 2.9, -9.0], [1.0, -9.0, 0.9, -9.0]]).repeat(2, 1)
+    tokens, logprobs = t.top_candidates(logits, 2)
+    tree = t.build_tree(torch.tensor([3, 3]), tokens.view(2, 2, 2), logprobs.view(2, 2, 2), 3, width=5)
+    assert tree.tokens.tolist() == [[3, 1, 2, 0, 3]] * 2, tree.tokens
+    assert tree.parents.tolist() == [[-1, 0, 0, 1, -1]] * 2, tree.parents
+    table = t.ancestors(tree)
+    mask = t.packed_mask(tree, t.visibility(table), torch.tensor([1, 2]), 5 * 6 + 5 * 7)
+    assert mask[18:24].tolist() == [True, True, True, False, True, False], mask  # node 3 of request 0: prefix, 0, 1, 3
+    assert mask[-7:].tolist() == [False] * 6 + [True], mask  # padding of request 1 sees itself
+    path = t.walk(tree, table, torch.tensor([[1, 0, 9, 8, 7], [2, 0, 5, 8, 7]]))
+    assert path.lengths.tolist() == [3, 2] and path.bonus.tolist() == [8, 5], path
+    return "a tree of three nodes is built, packed at unequal lengths, and walked"
+
+
+def _graph_mask() -> str:
+    from sglang.srt.model_executor.cuda_graph_runner import CudaGraphRunner
+    from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+
+    masks = {}
+    for algorithm in (SpeculativeAlgorithm.DDTREE, SpeculativeAlgorithm.DFLASH):
+        for is_draft in (False, True):
+            runner = SimpleNamespace(
+                model_runner=SimpleNamespace(
+                    spec_algorithm=algorithm,
+                    is_draft_worker=is_draft,
+                    attn_backend=type("FlashInferAttnBackend", (), {})(),
+                    server_args=SimpleNamespace(speculative_num_draft_tokens=5),
+                ),
+                buffers=SimpleNamespace(custom_mask="mask"),
+                is_dllm=False,
+            )
+            masks[algorithm.name, is_draft] = CudaGraphRunner.get_spec_info(runner, 5).custom_mask
+    expected = {("DDTREE", False): "mask", ("DDTREE", True): None, ("DFLASH", False): None, ("DFLASH", True): None}
+    assert masks == expected, masks
+    return "the target's graph has a mask for DDTREE alone, the drafter's has none"
+
+
+def _requests_refused() -> str:
+    from sglang.srt.sampling.sampling_params import SamplingParams
+    from sglang.srt.speculative.ddtree_args import validate_ddtree_request
+
+    def answer(params: dict[str, float], tokens: int = 5) -> str:
+        req = SimpleNamespace(sampling_params=SamplingParams(**params), origin_input_ids=[1] * tokens)
+        return str(validate_ddtree_request(req, 17, 100))
+
+    assert answer({}) == answer({"temperature": 0.7, "top_k": 5, "top_p": 0.9, "min_p": 0.1}) == "None"
+    refused = {"frequency_penalty": 0.5, "presence_penalty": 0.5, "repetition_penalty": 1.2, "min_new_tokens": 3}
+    for name, value in refused.items():
+        assert name in answer({name: value}), name
+    assert "100 tokens of the KV cache" in answer({}, tokens=90)
+    return f"{', '.join(refused)}, and what has no room"
 
 
 def _third_party() -> str:

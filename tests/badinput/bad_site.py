@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ddtree_patcher.model import ExitCode
 from ddtree_patcher.records import row_for
 
+SCHEDULER = "sglang/srt/managers/scheduler.py"
 SERVER_ARGS = "sglang/srt/server_args.py"
 SPECULATIVE_HOOK = "sglang/srt/arg_groups/speculative_hook.py"
 SPEC_INFO = "sglang/srt/speculative/spec_info.py"

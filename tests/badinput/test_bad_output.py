@@ -36,7 +36,7 @@ USAGE = {
     "unknown command": (("frobnicate",), "No such command 'frobnicate'"),
     "unknown option": (("plan", "--bogus"), "No such option '--bogus'"),
     "unknown shared option": (("--bogus", "plan"), "No such option '--bogus'"),
-    "unknown tier": (("verify", "--tier", "bogus"), "'bogus' is not one of 'static', 'import', 'smoke'"),
+    "unknown tier": (("verify", "--tier", "bogus"), "'bogus' is not one of 'static', 'import', 'smoke', 'e2e'"),
     "unknown requirement": (("apply", "--require", "none"), "'none' is not one of"),
     "option without value": (("verify", "--require"), "'--require' requires an argument"),
     "negative time": (("--lock-timeout", "-1", "plan"), "-1.0 is not in the range"),

@@ -115,6 +115,20 @@ def test_a_patchset_that_cannot_be_loaded(bench, run_here, patchset, case):
     assert "docs/writing-a-patchset.md" in first["remedy"]
 
 
+@pytest.mark.parametrize("tier", ["smoke", "e2e"])
+@pytest.mark.parametrize("name", ["nowhere.py", "../elsewhere.py", "/dev/null", "folder"])
+def test_a_program_that_is_no_file_of_the_patchset(bench, run_here, patchset, tmp_path, tier, name):
+    here = bench()
+    folder = patchset(f"{HEAD}PATCHSET = replace(patchset(step('a')), {tier}={name!r})\n")
+    code = (folder / "__init__.py").read_text()
+    (folder / "__init__.py").write_text(f"from dataclasses import replace\n\n{code}")
+    (folder / "folder").mkdir()
+    (tmp_path / "elsewhere.py").write_text("")
+    with untouched(here.folder):
+        result = run_here("--root", here.folder, "--patchset", folder, *APPLY)
+        refused(result, ExitCode.USAGE, "patchset_invalid", f"{tier}={name!r}, which is no file in its folder")
+
+
 @pytest.mark.parametrize("name", ["nowhere", "./nowhere", "{tmp}", "{tmp}/nowhere"])
 @pytest.mark.parametrize("command", ["status", "plan"])
 def test_a_patchset_that_is_not_there(bench, run_here, tmp_path, name, command):

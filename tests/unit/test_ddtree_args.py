@@ -48,7 +48,9 @@ class Args(SimpleNamespace):
     """What ServerArgs offers, as far as DDTREE looks at it."""
 
     def get_model_config(self) -> Any:
-        return SimpleNamespace(hf_config=self.hf_config, has_attention_sinks=self.sinks)
+        return SimpleNamespace(
+            hf_config=self.hf_config, has_attention_sinks=self.sinks, vocab_size=512, context_len=256
+        )
 
     def use_mla_backend(self) -> bool:
         return bool(self.mla)
@@ -298,7 +300,65 @@ class TestResolve:
             ddtree_args.resolve_ddtree_args(checked(speculative_num_draft_tokens=8, mamba_track_interval=16, **hybrid))
 
 
-class TestStop:
-    def test_it_says_why_in_one_sentence(self) -> None:
-        with pytest.raises(RuntimeError, match=r"^[^.]*does not verify trees yet[^.]*\.$"):
-            ddtree_args.stop_ddtree_worker()
+class TestSmallTree:
+    """The draft block takes as many KV slots as it has positions, so W is never less than B."""
+
+    def test_a_budget_below_the_block_is_padded_to_it(self) -> None:
+        args = checked(speculative_num_draft_tokens=8, speculative_ddtree_budget=1)
+        for _ in range(2):
+            ddtree_args.resolve_ddtree_args(args)
+            assert (args.speculative_dflash_block_size, args.speculative_num_draft_tokens) == (8, 8)
+            ddtree_args.check_ddtree_args(args)
+
+    @pytest.mark.parametrize(("block_size", "budget", "width"), [(8, 6, 8), (8, 7, 8), (8, 8, 9), (2, 1, 2)])
+    def test_the_width(self, block_size: int, budget: int, width: int) -> None:
+        assert ddtree_args.verify_width(budget, block_size) == width
+
+
+class TestTooLargeTree:
+    def test_more_candidates_than_tokens_are_refused(self) -> None:
+        ddtree_args.resolve_ddtree_args(checked(speculative_num_draft_tokens=8, speculative_ddtree_topk=512))
+        with pytest.raises(ValueError, match=r"--speculative-ddtree-topk to be at most .* 512 tokens, got 513"):
+            ddtree_args.resolve_ddtree_args(checked(speculative_num_draft_tokens=8, speculative_ddtree_topk=513))
+
+    def test_a_budget_without_room_for_a_prompt_is_refused(self) -> None:
+        ddtree_args.resolve_ddtree_args(checked(speculative_num_draft_tokens=8, speculative_ddtree_budget=254))
+        with pytest.raises(ValueError, match="context length of 256 tokens beside a prompt, got 255"):
+            ddtree_args.resolve_ddtree_args(checked(speculative_num_draft_tokens=8, speculative_ddtree_budget=255))
+
+
+class TestRequest:
+    """What DDTREE refuses of a request, beside what DFLASH refuses."""
+
+    @staticmethod
+    def answer(tokens: int = 10, **params: Any) -> str | None:
+        plain = {"frequency_penalty": 0.0, "presence_penalty": 0.0, "repetition_penalty": 1.0, "min_new_tokens": 0}
+        req = SimpleNamespace(sampling_params=SimpleNamespace(**{**plain, **params}), origin_input_ids=[1] * tokens)
+        return ddtree_args.validate_ddtree_request(req, 17, 100)
+
+    def test_a_plain_request_is_served(self) -> None:
+        assert self.answer() is None
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("frequency_penalty", 0.1),
+            ("frequency_penalty", -0.1),
+            ("presence_penalty", 1.0),
+            ("repetition_penalty", 0.9),
+            ("min_new_tokens", 1),
+        ],
+    )
+    def test_a_penalty_is_refused_by_its_name(self, name: str, value: float) -> None:
+        answer = self.answer(**{name: value})
+        assert answer is not None and f"does not support {name}" in answer and f"Leave {name} out" in answer
+
+    def test_a_prompt_without_room_for_a_tree_is_refused(self) -> None:
+        assert self.answer(83) is None
+        answer = self.answer(84)
+        assert answer is not None and "84 input tokens and the 17 nodes" in answer and "100 tokens" in answer
+
+
+@pytest.mark.parametrize(("text", "on"), [("1", True), ("true", True), ("0", False), ("", False), ("OFF", False)])
+def test_switches(text: str, on: bool) -> None:
+    assert ddtree_args.is_on(text) is on

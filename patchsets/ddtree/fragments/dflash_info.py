@@ -18,10 +18,10 @@ class DDTreeVerifyInput(DFlashVerifyInput):
     says that it is a tree. `positions` are prefix + depth.
     """
 
-    # Set by whoever builds the tree. Per request, one after the other: `draft_token_num` rows of
-    # prefix + `draft_token_num` entries, True where the node may attend (the prefix, itself, its ancestors).
+    # Per request, one after the other: `draft_token_num` rows of prefix + `draft_token_num` entries, True where the
+    # node may attend (the prefix, itself, its ancestors).
     custom_mask: torch.Tensor | None = None
-    # Links of the tree as the tree-verify kernels read them, [bs, draft_token_num]; -1 ends a list.
+    # Links of the tree as the recurrent and tree-verify kernels read them, [bs, draft_token_num]; -1 ends a list.
     retrieve_index: torch.Tensor | None = None
     retrieve_next_token: torch.Tensor | None = None
     retrieve_next_sibling: torch.Tensor | None = None
@@ -29,6 +29,13 @@ class DDTreeVerifyInput(DFlashVerifyInput):
     max_tree_depth: int = -1
     # How many children a node has; -1, as they differ.
     tree_topk: int = -1
+    # The tree (ddtree_tree.DraftTree), the ancestors of its nodes, and the worker's ddtree_worker.DDTreeRuntime.
+    tree: object | None = None
+    tree_ancestors: torch.Tensor | None = None
+    runtime: object | None = None
+    # After `verify`: the nodes that were accepted (ddtree_tree.Path). The last of them is the node whose recurrent
+    # state a hybrid target has to keep.
+    accepted_path: object | None = None
 
     def prepare_for_verify(
         self,
@@ -46,6 +53,24 @@ class DDTreeVerifyInput(DFlashVerifyInput):
         super().prepare_for_verify(batch, page_size, build_custom_mask=False)
         self.custom_mask = tree_mask
 
-    def verify(self, *, batch: ScheduleBatch, logits_output: LogitsProcessorOutput, page_size: int) -> None:
-        """Refused: DFLASH commits the longest prefix of a chain, and consecutive nodes of a tree are no chain."""
-        raise RuntimeError("DDTREE cannot commit a tree with DFLASH's chain verification.")
+    def verify(
+        self,
+        *,
+        batch: ScheduleBatch,
+        logits_output: LogitsProcessorOutput,
+        page_size: int,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
+        """Walk the tree, then let DFLASH verify and commit the accepted path, which is a chain."""
+        from sglang.srt.speculative.ddtree_worker import linearise
+
+        chain_fields, chain_output = linearise(self, batch, logits_output)
+        logits_output.hidden_states = None
+        # The walk has sampled already: what the chain verifies leaves nothing to decide.
+        sampling_info, batch.sampling_info = batch.sampling_info, None
+        try:
+            committed: tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[int]] = DFlashVerifyInput(
+                **chain_fields
+            ).verify(batch=batch, logits_output=chain_output, page_size=page_size)
+            return committed
+        finally:
+            batch.sampling_info = sampling_info

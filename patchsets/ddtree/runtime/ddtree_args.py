@@ -7,8 +7,9 @@ Every function here is called by one guarded line in SGLang, in this order, and 
 3. :func:`resolve_ddtree_args` after them, when the block size is known.
 
 Two widths must not be confused. B is DFLASH's block size: how many positions the draft model fills in one
-forward. W is the verify width: how many tree nodes, root included, the target model verifies in one forward,
-W = budget + 1. After resolution ``speculative_dflash_block_size`` is B and ``speculative_num_draft_tokens`` is W.
+forward. W is the verify width: how many rows the target model verifies in one forward, the tree's root, its budget of
+nodes, and padding where that is less than B, since SGLang reserves W slots of the KV cache for the draft block too.
+After resolution ``speculative_dflash_block_size`` is B and ``speculative_num_draft_tokens`` is W.
 
 Nothing heavy is imported here: server arguments are read by processes that never load torch.
 """
@@ -17,9 +18,10 @@ from __future__ import annotations
 
 import argparse
 import logging
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sglang.srt.managers.schedule_batch import Req
     from sglang.srt.server_args import ServerArgs
 
 logger = logging.getLogger(__name__)
@@ -60,6 +62,31 @@ def positive_int(text: str) -> int:
     if value <= 0:
         raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")
     return value
+
+
+HYBRID_UNSAFE = (
+    "DDTREE: --speculative-ddtree-allow-hybrid-unsafe is set and the target is hybrid. The recurrent state leaks "
+    "between sibling branches of the tree: generated tokens differ from those of the target model alone."
+)
+
+
+def hybrid_refusal() -> str:
+    """Why a hybrid target is refused, and what to do instead."""
+    return (
+        "DDTREE does not support hybrid targets (Mamba, GDN, linear attention): the recurrent state is advanced "
+        "in node order, so a branch of the tree sees the tokens of its siblings. Use --speculative-algorithm "
+        "DFLASH, or accept wrong output with --speculative-ddtree-allow-hybrid-unsafe."
+    )
+
+
+def is_on(text: str) -> bool:
+    """Whether an environment variable's value switches something on."""
+    return text.strip().lower() not in ("", "0", "false", "no", "off")
+
+
+def verify_width(budget: int, block_size: int) -> int:
+    """W: the root and the budget, and no less than the block that the drafter fills."""
+    return max(budget + 1, block_size)
 
 
 def prepare_ddtree_args(server_args: ServerArgs) -> None:
@@ -110,25 +137,45 @@ def resolve_ddtree_args(server_args: ServerArgs) -> None:
             "the last token and only the others are drafted. Set --speculative-dflash-block-size to the block size "
             "that the draft model was trained with."
         )
-    verify_width = server_args.speculative_ddtree_budget + 1
+    width = verify_width(server_args.speculative_ddtree_budget, block_size)
+    _refuse_too_large_tree(server_args, width)
     server_args.speculative_dflash_block_size = block_size
-    server_args.speculative_num_draft_tokens = verify_width
-    _refuse_short_mamba_track_interval(server_args, verify_width)
+    server_args.speculative_num_draft_tokens = width
+    _refuse_short_mamba_track_interval(server_args, width)
     logger.info(
         "DDTREE: block size %d, tree budget %d (verify width %d), at most %d candidates a position.",
         block_size,
         server_args.speculative_ddtree_budget,
-        verify_width,
+        width,
         server_args.speculative_ddtree_topk,
     )
 
 
-def stop_ddtree_worker() -> NoReturn:
-    """End the server while no worker of this patchset verifies trees."""
-    raise RuntimeError(
-        "This version of the ddtree patchset wires DDTREE's configuration but does not verify trees yet, so the "
-        "server stops here rather than run another algorithm under DDTREE's name."
-    )
+def validate_ddtree_request(req: Req, width: int, kv_cache_slots: int) -> str | None:
+    """Why DDTREE cannot serve a request exactly, or None. DFLASH's own refusals come before.
+
+    `width` is W; `kv_cache_slots` is the size of the target's KV cache in tokens.
+    """
+    params = req.sampling_params
+    penalties = {
+        "frequency_penalty": params.frequency_penalty != 0.0,
+        "presence_penalty": params.presence_penalty != 0.0,
+        "repetition_penalty": params.repetition_penalty != 1.0,
+        "min_new_tokens": params.min_new_tokens > 0,
+    }
+    for name, is_used in penalties.items():
+        if is_used:
+            return (
+                f"DDTREE speculative decoding does not support {name}: it depends on the tokens before, which differ "
+                f"from branch to branch of a draft tree. Leave {name} out."
+            )
+    if len(req.origin_input_ids) + width > kv_cache_slots:
+        return (
+            f"DDTREE has no room for this request: its {len(req.origin_input_ids)} input tokens and the {width} nodes "
+            f"of a draft tree are more than the {kv_cache_slots} tokens of the KV cache. Shorten the prompt, or start "
+            "the server with a smaller --speculative-ddtree-budget."
+        )
+    return None
 
 
 def is_hybrid_target(server_args: ServerArgs) -> bool:
@@ -185,15 +232,8 @@ def _refuse_hybrid_target(server_args: ServerArgs) -> None:
     if not is_hybrid_target(server_args):
         return
     if not server_args.speculative_ddtree_allow_hybrid_unsafe:
-        raise ValueError(
-            "DDTREE does not support hybrid targets (Mamba, GDN, linear attention): the recurrent state is advanced "
-            "in node order, so a branch of the tree sees the tokens of its siblings. Use --speculative-algorithm "
-            "DFLASH, or accept wrong output with --speculative-ddtree-allow-hybrid-unsafe."
-        )
-    logger.warning(
-        "DDTREE: --speculative-ddtree-allow-hybrid-unsafe is set and the target is hybrid. The recurrent state leaks "
-        "between sibling branches of the tree: generated tokens differ from those of the target model alone."
-    )
+        raise ValueError(hybrid_refusal())
+    logger.warning(HYBRID_UNSAFE)
 
 
 def _verify_backend(server_args: ServerArgs) -> str | None:
@@ -245,8 +285,25 @@ def _refuse_paged_kv_cache(server_args: ServerArgs) -> None:
 def _restore_block_size(server_args: ServerArgs) -> None:
     """Undo what an earlier resolution of the same arguments set, such as that of a copy for another process."""
     block_size = server_args.speculative_dflash_block_size
-    if block_size is not None and server_args.speculative_num_draft_tokens == server_args.speculative_ddtree_budget + 1:
+    if block_size is None:
+        return
+    if server_args.speculative_num_draft_tokens == verify_width(server_args.speculative_ddtree_budget, block_size):
         server_args.speculative_num_draft_tokens = block_size
+
+
+def _refuse_too_large_tree(server_args: ServerArgs, width: int) -> None:
+    """What no request of this target could use."""
+    model_config = server_args.get_model_config()
+    if server_args.speculative_ddtree_topk > model_config.vocab_size:
+        raise ValueError(
+            f"DDTREE needs --speculative-ddtree-topk to be at most the vocabulary of the target, "
+            f"{model_config.vocab_size} tokens, got {server_args.speculative_ddtree_topk}."
+        )
+    if width >= model_config.context_len:
+        raise ValueError(
+            f"DDTREE needs --speculative-ddtree-budget to fit into the context length of {model_config.context_len} "
+            f"tokens beside a prompt, got {server_args.speculative_ddtree_budget}."
+        )
 
 
 def _refuse_short_mamba_track_interval(server_args: ServerArgs, verify_width: int) -> None:

@@ -7,7 +7,7 @@ from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Refusal, Step, Variant
 from ddtree_patcher.shape import Defines, Holds
 
-from ..files import DDTREE_ARGS, SERVER_ARGS, fragments, runtime
+from ..files import DDTREE_ARGS, SERVER_ARGS, fragments, indented, runtime
 
 _CODE = fragments("server_args.py")
 _BLOCK_SIZE = Anchor('parser.add_argument("--speculative-dflash-block-size", ...)', scope="ServerArgs.add_cli_args")
@@ -24,13 +24,9 @@ class ServerArgs:
 """
 
 
-def _indented(code: str, margin: str) -> str:
-    return "".join(f"{margin}{line}" if line.strip() else line for line in code.splitlines(keepends=True))
-
-
-_AFTER = _BEFORE.replace("    page_size: ", _indented(_CODE.body("ServerArgs"), "    ") + "    page_size: ").replace(
+_AFTER = _BEFORE.replace("    page_size: ", indented(_CODE.body("ServerArgs"), "    ") + "    page_size: ").replace(
     '        parser.add_argument("--page-size"',
-    _indented(_CODE.body("add_cli_args"), "        ") + '        parser.add_argument("--page-size"',
+    indented(_CODE.body("add_cli_args"), "        ") + '        parser.add_argument("--page-size"',
 )
 
 STEP = Step(

@@ -7,7 +7,7 @@ from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
 from ddtree_patcher.shape import Defines, Lacks
 
-from ..files import DDTREE_ARGS, SERVER_ARGS, SPECULATIVE_HOOK, fragments
+from ..files import DDTREE_ARGS, SERVER_ARGS, SPECULATIVE_HOOK, fragments, indented
 
 _CODE = fragments("server_args.py")
 
@@ -58,7 +58,7 @@ class ServerArgs:
 
 
 def _inserted(name: str, margin: str) -> str:
-    return "".join(f"{margin}{line}" if line.strip() else line for line in _CODE.body(name).splitlines(keepends=True))
+    return indented(_CODE.body(name), margin)
 
 
 _SERVER_ARGS_AFTER = (

@@ -7,63 +7,94 @@ from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
 from ddtree_patcher.shape import Defines
 
-from ..files import DDTREE_ARGS, DFLASH_WORKER, SPEC_INFO, fragments
+from ..files import DDTREE_START, DFLASH_INFO, DFLASH_WORKER, SPEC_INFO, fragments, indented
 
-_CODE = fragments("dflash_worker.py").body("keep_algorithm")
-_ANCHOR = Anchor("self.server_args = server_args", scope="DFlashWorker.__init__")
+_CODE = fragments("dflash_worker.py")
+_INIT = "DFlashWorker.__init__"
+_PREPARE = "DFlashWorker._prepare_for_speculative_decoding"
+# Statement → what comes after it, in the order of the file.
+_AFTER = {
+    Anchor("self.server_args = server_args", scope=_INIT): "keep_algorithm",
+    Anchor("draft_server_args = deepcopy(server_args)", scope=_INIT): "draft_width",
+    Anchor("self.block_size = int(server_args.speculative_num_draft_tokens)", scope=_INIT): "block_size",
+    Anchor("if self._use_fused_kv_materialize: ...", scope=_INIT): "start",
+    Anchor("draft_hidden = draft_hidden.view(bs, self.block_size, -1)", scope=_PREPARE): "prepare_verify",
+}
 
 _BEFORE = """\
-from a import SpeculativeAlgorithm
+from a import DDTreeVerifyInput, ForwardMode, SpeculativeAlgorithm
 
 
 class DFlashWorker:
     def __init__(self, server_args):
         self.server_args = server_args
-        self.device = "cpu"
+        draft_server_args = deepcopy(server_args)
+        if server_args.speculative_num_draft_tokens is None:
+            self.block_size = 16
+        else:
+            self.block_size = int(server_args.speculative_num_draft_tokens)
+        if self._use_fused_kv_materialize:
+            self._init_fused_kv_helper()
+
+    def _prepare_for_speculative_decoding(self, batch, draft_input):
+        draft_hidden = draft_hidden.view(bs, self.block_size, -1)
+        draft_next = self.greedy(draft_hidden)
 """
 _OTHERS = {
     SPEC_INFO: "class SpeculativeAlgorithm:\n    def from_string(cls, name): ...\n    def is_ddtree(self): ...\n",
-    DDTREE_ARGS: "def stop_ddtree_worker(): ...\n",
+    DDTREE_START: "def start_ddtree(worker, server_args): ...\n",
+    DFLASH_INFO: "class DDTreeVerifyInput:\n    def prepare_for_verify(self, batch, page_size): ...\n",
 }
+
+
+def _after() -> str:
+    text = _BEFORE
+    for line, name, margin in (
+        ("        self.server_args = server_args\n", "keep_algorithm", 8),
+        ("        draft_server_args = deepcopy(server_args)\n", "draft_width", 8),
+        ("            self.block_size = int(server_args.speculative_num_draft_tokens)\n", "block_size", 12),
+        ("            self._init_fused_kv_helper()\n", "start", 8),
+        ("        draft_hidden = draft_hidden.view(bs, self.block_size, -1)\n", "prepare_verify", 8),
+    ):
+        text = text.replace(line, line + indented(_CODE.body(name), " " * margin))
+    return text
+
 
 STEP = Step(
     id="worker-branch",
     summary="the DFLASH worker keeps self.speculative_algorithm and branches on it",
     why=(
-        "One worker class serves both algorithms. Until trees are verified, its DDTREE branch stops the server at "
-        "start-up: a block verified as a chain under DDTREE's name would be silently another algorithm."
+        "One worker class serves both algorithms: it drafts a block with the same model and, for DDTREE, makes a tree "
+        "of it and verifies that. The drafter keeps the block size that it was trained with, the target takes the "
+        "width of the tree."
     ),
-    requires=("enum", "flags", "validation", "worker-import"),
+    requires=("enum", "flags", "validation", "worker-import", "runtime"),
     variants=(
         Variant(
             "dflash_worker",
             when=(Defines(DFLASH_WORKER, "DFlashWorker"),),
-            edits=(InsertAfter(DFLASH_WORKER, _ANCHOR, _CODE),),
+            edits=tuple(InsertAfter(DFLASH_WORKER, anchor, _CODE.body(name)) for anchor, name in _AFTER.items()),
             contract=(
                 Contract(DFLASH_WORKER, "SpeculativeAlgorithm"),
-                Contract(DFLASH_WORKER, "DFlashWorker.__init__", ("self", "server_args")),
+                Contract(DFLASH_WORKER, "ForwardMode"),
+                Contract(DFLASH_WORKER, "DDTreeVerifyInput"),
+                Contract(DFLASH_WORKER, _INIT, ("self", "server_args")),
+                Contract(DFLASH_WORKER, _PREPARE, ("self", "batch", "draft_input")),
                 Contract(SPEC_INFO, "SpeculativeAlgorithm.from_string", ("cls", "name")),
                 Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),
-                Contract(DDTREE_ARGS, "stop_ddtree_worker"),
+                Contract(DDTREE_START, "start_ddtree", ("worker", "server_args")),
+                Contract(DFLASH_INFO, "DDTreeVerifyInput.prepare_for_verify", ("self", "batch", "page_size")),
             ),
         ),
     ),
-    cases=(
-        Case(
-            "dflash_worker",
-            {DFLASH_WORKER: _BEFORE, **_OTHERS},
-            {
-                DFLASH_WORKER: _BEFORE.replace(
-                    "= server_args\n",
-                    "= server_args\n"
-                    + "".join(f"        {line}" if line.strip() else line for line in _CODE.splitlines(True)),
-                )
-            },
-        ),
-    ),
+    cases=(Case("dflash_worker", {DFLASH_WORKER: _BEFORE, **_OTHERS}, {DFLASH_WORKER: _after()}),),
     refusals=(
         Refusal(
             {DFLASH_WORKER: _BEFORE.replace("self.server_args =", "self.args ="), **_OTHERS}, StepOutcome.ANCHOR_MISSING
+        ),
+        Refusal(
+            {DFLASH_WORKER: _BEFORE.replace("draft_hidden.view(", "draft_hidden.reshape("), **_OTHERS},
+            StepOutcome.ANCHOR_MISSING,
         ),
         Refusal({DFLASH_WORKER: _BEFORE, **_OTHERS, SPEC_INFO: "x = 1\n"}, StepOutcome.PRECONDITION_FAILED),
         Refusal({DFLASH_WORKER: _BEFORE.replace("DFlashWorker", "Worker")}, StepOutcome.ANCHOR_MISSING),

@@ -1,0 +1,165 @@
+"""The start-up self-check: does the target's verify forward keep the branches of a tree apart?
+
+An attention backend that ignores the tree mask, or reads it with another layout, verifies a tree as a chain: nothing
+fails, the tokens are wrong. So before the first request a tree of two branches is verified, for two requests of unequal
+lengths at once and through the captured graph where there is one:
+
+- changing a node of one branch must change the logits of its descendants, and must leave the other branch's alone;
+- the second request alone must get the logits that it got beside the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import torch
+from sglang.srt.model_executor.forward_batch_info import CaptureHiddenMode, ForwardBatch, ForwardMode
+from sglang.srt.speculative.ddtree_tree import DraftTree
+from sglang.srt.speculative.dflash_info import DDTreeVerifyInput
+
+# Shares of the change that a node makes in its own branch. Another branch may change by rounding alone; the same
+# request in another batch may run through other kernels.
+_LEAK = 0.01
+_BATCH = 0.05
+
+
+class SelfCheckError(RuntimeError):
+    """The target does not verify trees as it should: the server must not start."""
+
+
+def check_tree_attention(runtime: Any, target: Any) -> str:
+    """One line about what was checked. Raises :class:`SelfCheckError`. Leaves the pools as they were."""
+    if runtime.width < 3:
+        return "DDTREE: a tree of one drafted node has no branches: nothing to check."
+    with torch.inference_mode(), _Bench(runtime, target) as bench:
+        bench.fill_prefixes()
+        before = bench.logits(changed=False)
+        after = bench.logits(changed=True)
+        alone = bench.logits(changed=False, only=bench.bs - 1)
+    change = (after - before).abs().amax(-1).view(bench.bs, bench.width)
+    branch = torch.arange(bench.width, device=change.device) % 2 == 1
+    effect, leak = float(change[:, branch].amin()), float(change[:, ~branch].amax())
+    difference = float((alone - before[-bench.width :]).abs().amax())
+    backend = type(target.attn_backend).__name__
+    if not effect > 0.0:
+        raise SelfCheckError(
+            f"DDTREE self-check failed: on {backend} a node of a draft tree does not see its ancestors (changing one "
+            f"changes a descendant's logits by {effect:.3g}). {_REMEDY}"
+        )
+    if not leak <= _LEAK * effect:
+        raise SelfCheckError(
+            f"DDTREE self-check failed: {backend} lets the branches of a draft tree see each other (changing a node "
+            f"changes its own branch's logits by at least {effect:.3g} and the other branch's by {leak:.3g}). {_REMEDY}"
+        )
+    if not difference <= _BATCH * effect:
+        raise SelfCheckError(
+            f"DDTREE self-check failed: {backend} verifies a request differently beside another one of another length "
+            f"(logits differ by {difference:.3g}; a node's own change is at least {effect:.3g}). {_REMEDY}"
+        )
+    return f"DDTREE: self-check passed on {backend}: {bench.bs} requests, {bench.width} nodes, leak {leak:.3g}."
+
+
+_REMEDY = (
+    "Use another --attention-backend, report this with the release and the device, or switch the check off with "
+    "SGLANG_DDTREE_SELF_CHECK=0 if you know that it is wrong."
+)
+
+
+class _Bench:
+    """Two requests in the first rows of the request table, with slots of their own, as long as the context lasts.
+
+    A request's prefix is one slot that nobody has written and some that :meth:`fill_prefixes` writes.
+    """
+
+    def __init__(self, runtime: Any, target: Any) -> None:
+        self.runtime, self.target, self.width = runtime, target, runtime.width
+        self.table = target.req_to_token_pool.req_to_token
+        self.bs = min(2, self.table.shape[0], int(target.max_running_requests))
+        self.allocator = target.token_to_kv_pool_allocator
+        # Unequal, as equal lengths hide a wrong layout of the mask.
+        self.lens = torch.tensor([1 + self.width // 2, 1 + self.width][: self.bs])
+
+    def __enter__(self) -> _Bench:
+        self.rows = self.table[: self.bs].clone()
+        self.state = self.allocator.backup_state()
+        each = 1 + 2 * self.width
+        slots = self.allocator.alloc(self.bs * each)
+        if slots is None or each > self.table.shape[1]:
+            self.allocator.restore_state(self.state)
+            raise SelfCheckError(
+                f"DDTREE: a verify width of {self.width} nodes is more than this server has room for "
+                f"({self.allocator.available_size()} KV cache slots, {self.table.shape[1]} tokens a request). "
+                "Lower --speculative-ddtree-budget."
+            )
+        self.table[: self.bs, :each] = slots.view(self.bs, each).to(self.table.dtype)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.table[: self.bs] = self.rows
+        self.allocator.restore_state(self.state)
+
+    def fill_prefixes(self) -> None:
+        """Verify a chain after the first slot, so that the prefixes hold keys and values of real tokens."""
+        index = torch.arange(self.width)
+        self._verify(self._tree(index - 1, index), torch.ones(self.bs, dtype=torch.int64), slice(0, self.bs))
+
+    def logits(self, *, changed: bool, only: int = -1) -> torch.Tensor:
+        """Logits [rows, V] of a tree of two branches: even nodes are one, odd nodes the other, after node 0."""
+        index = torch.arange(self.width)
+        parents = (index - 2).clamp_min(0)
+        parents[0] = -1
+        tree = self._tree(parents, (index + 1) // 2, changed)
+        which = slice(0, self.bs) if only < 0 else slice(only, only + 1)
+        return self._verify(tree, self.lens, which)
+
+    def _tree(self, parents: torch.Tensor, depths: torch.Tensor, changed: bool = False) -> DraftTree:
+        vocab_size = int(self.target.model_config.vocab_size)
+        tokens = (torch.arange(self.bs * self.width).view(self.bs, -1) * 37 + 11) % vocab_size
+        if changed:
+            tokens[:, 1] = (tokens[:, 1] + vocab_size // 2) % vocab_size
+        shape, device = (self.bs, -1), self.table.device
+        return DraftTree(
+            tokens=tokens.to(device),
+            parents=parents.expand(shape).to(device),
+            depths=depths.expand(shape).to(device),
+            ranks=torch.zeros_like(tokens).to(device),
+            scores=torch.zeros(tokens.shape, device=device),
+            max_depth=int(depths.max()),
+        )
+
+    def _verify(self, tree: DraftTree, lens: torch.Tensor, which: slice) -> torch.Tensor:
+        """One target forward over the trees of some of the requests, right after `lens` tokens: float32 [rows, V]."""
+        device = self.table.device
+        tree = DraftTree(**{item.name: _part(getattr(tree, item.name), which) for item in fields(tree)})
+        on_host, lens = lens[which], lens[which].to(device)
+        rows = torch.arange(self.bs, device=device)[which]
+        places = lens[:, None] + torch.arange(self.width, device=device)
+        spec_info = DDTreeVerifyInput(**self.runtime.verify_fields(tree, lens, on_host))
+        wanted = {
+            "forward_mode": ForwardMode.TARGET_VERIFY,
+            "batch_size": len(rows),
+            "input_ids": spec_info.draft_token,
+            "req_pool_indices": rows,
+            "seq_lens": lens,
+            "seq_lens_cpu": on_host,
+            "seq_lens_sum": int(on_host.sum()),
+            "out_cache_loc": self.table[rows[:, None], places].reshape(-1).to(torch.int64),
+            "positions": spec_info.positions,
+            "spec_algorithm": self.target.spec_algorithm,
+            "spec_info": spec_info,
+            "mrope_positions": spec_info.positions.expand(3, -1) if self.target.model_is_mrope else None,
+            "capture_hidden_mode": CaptureHiddenMode.FULL,
+            # Fields of 0.5.11 to 0.5.12.post1.
+            "req_to_token_pool": self.target.req_to_token_pool,
+            "token_to_kv_pool": self.target.token_to_kv_pool,
+            "attn_backend": self.target.attn_backend,
+        }
+        known = {item.name for item in fields(ForwardBatch)}
+        batch = ForwardBatch(**{name: value for name, value in wanted.items() if name in known})
+        output = self.target.forward(batch).logits_output
+        return output.next_token_logits.float().clone()
+
+
+def _part(value: Any, which: slice) -> Any:
+    return value[which] if isinstance(value, torch.Tensor) else value
