@@ -18,7 +18,7 @@ PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types pytest bench snapshots wheels clean
+.PHONY: help demo test lint types pytest bench acceptance snapshots wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -38,8 +38,11 @@ types: $(VENV)/dev ## mypy
 pytest: $(VENV)/dev $(SGLANG)/ready wheels ## the tests alone
 	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal --durations 15 $(TESTS)
 
-bench: $(VENV)/dev ## the speed that is promised, as ratios measured in one run
+bench: $(VENV)/dev $(SGLANG)/ready ## the speed that is promised, as ratios measured in one run
 	PYTHONPATH=tools $(VENV)/bin/python tests/benchmarks/bench.py
+
+acceptance: $(VENV)/dev $(SGLANG)/ready ## what a tree saves on the trained pair: steps by budget, in the engine and in plain torch
+	PYTHONPATH=tests:tools $(VENV)/bin/python tests/benchmarks/acceptance.py
 
 snapshots: $(VENV)/tool ## capture every snapshot anew, from the wheels
 	$(VENV)/bin/python tools/capture_snapshots.py

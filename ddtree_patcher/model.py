@@ -86,6 +86,7 @@ class Tier(Word):
     STATIC = "static"
     IMPORT = "import"
     SMOKE = "smoke"
+    E2E = "e2e"  # runs for minutes: only where it is asked for
 
     @property
     def rank(self) -> int:
@@ -153,6 +154,10 @@ class FileState:
     current_sha256: str = ""
 
 
+Cell = str | int | float | bool | None
+Row = Mapping[str, Cell]  # column -> what was measured, in the order of the columns
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """One verification: its tier, its name, how it ended and why."""
@@ -162,6 +167,7 @@ class CheckResult:
     outcome: CheckOutcome
     detail: str = ""  # the reason whenever the outcome is not ``passed``
     seconds: float = 0.0
+    rows: tuple[Row, ...] = ()  # what it measured; empty for most checks
 
 
 @dataclass(frozen=True, slots=True)

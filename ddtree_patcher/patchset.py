@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from . import graph, resources
 from .errors import PatchsetError, UsageError
-from .model import PatchsetIdentity, StepOutcome
+from .model import PatchsetIdentity, StepOutcome, Tier
 
 if TYPE_CHECKING:
     from .codemods import AddFile, Codemod
@@ -115,7 +115,9 @@ class Patchset:
     supports: str  # PEP 440 specifier of the releases that it was proved on
     steps: tuple[Step, ...]
     preconditions: tuple[Precondition, ...] = ()
-    smoke: str = ""  # a program in the patchset's folder that the target's interpreter runs; empty: no smoke tier
+    # Programs in the patchset's folder that the target's interpreter runs; empty: the tier has nothing to run.
+    smoke: str = ""  # seconds: is everything wired?
+    e2e: str = ""  # minutes: does it do its work?
 
     def __post_init__(self) -> None:
         names = [step.id for step in self.steps]
@@ -138,6 +140,11 @@ class Patchset:
     @cached_property
     def by_id(self) -> dict[str, Step]:
         return {step.id: step for step in self.steps}
+
+    @property
+    def programs(self) -> dict[Tier, str]:
+        """Tier → the program that is its checks; a tier without one is not there."""
+        return {tier: path for tier, path in ((Tier.SMOKE, self.smoke), (Tier.E2E, self.e2e)) if path}
 
     def watched(self) -> tuple[str, ...]:
         """Every upstream file that a step, a contract or a precondition names: what a snapshot fingerprints."""
@@ -237,7 +244,18 @@ def load(name: str = DEFAULT) -> Loaded:
     patchset = getattr(module, "PATCHSET", None)
     if not isinstance(patchset, Patchset):
         raise PatchsetError(f"patchset {folder} defines no PATCHSET = Patchset(...)", remedy=_write_one())
+    _refuse_programs_elsewhere(patchset, folder)
     return Loaded(patchset, folder, PatchsetIdentity(patchset.id, patchset.version, identity.digest))
+
+
+def _refuse_programs_elsewhere(patchset: Patchset, folder: Path) -> None:
+    """A program outside the folder would run without being in the patchset's digest."""
+    inside = folder.resolve()
+    for tier, name in patchset.programs.items():
+        program = (inside / name).resolve()
+        if not program.is_file() or inside not in program.parents:
+            summary = f"patchset {patchset.id!r} has {tier}={name!r}, which is no file in its folder"
+            raise PatchsetError(summary, remedy=_write_one())
 
 
 def _write_one() -> str:

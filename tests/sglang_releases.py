@@ -8,7 +8,10 @@ WITHOUT_DFLASH = "0.5.9"
 WITH_DFLASH = tuple(version for version in releases() if version != WITHOUT_DFLASH)  # each has a snapshot
 SUPPORTED = ("0.5.11", "0.5.12", "0.5.12.post1", "0.5.13", "0.5.13.post1")
 LATER = tuple(version for version in WITH_DFLASH if version not in SUPPORTED)
-STEPS = ("enum", "flags", "validation", "choices", "verify-input", "worker-import", "worker-branch")
+STEPS = (
+    *("enum", "flags", "validation", "choices", "runtime", "verify-input", "worker-import", "worker-branch"),
+    *("graph-mask", "requests"),
+)
 
 
 def outcomes(version: str, word: str) -> dict[str, str]:

@@ -89,14 +89,15 @@ def _no_collector() -> Iterator[None]:
 
 @contextmanager
 def _progress(shared: dict[str, Any]) -> Iterator[Callable[[str], None]]:
-    """Says on standard error what takes time: a moving line on a terminal, plain lines with ``-v`` elsewhere."""
+    """Says on standard error what takes time: a moving line on a terminal, plain lines elsewhere, none with ``-q``."""
     if shared["quiet"]:
         yield lambda message: None
     elif sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         from rich.console import Console
+        from rich.text import Text
 
         with Console(stderr=True).status("") as status:
-            yield lambda message: status.update(message)
+            yield lambda message: status.update(Text(message))  # a program's words, no markup
     else:
         yield lambda message: click.echo(f"… {message}", err=True)
 

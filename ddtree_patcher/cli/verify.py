@@ -16,7 +16,21 @@ from .run import run
 @click.option("--junit", type=click.File("wb", lazy=True), metavar="FILE", help="Write the checks as JUnit XML.")
 @click.pass_context
 def command(ctx: click.Context, upto: str, required: str | None, junit: BinaryIO | None) -> None:
-    """Check that what was applied is there and works. Writes nothing into the installation."""
+    """Check that what was applied is there and works. Writes nothing into the installation.
+
+    Each tier includes those before it, and is not run when one of them failed:
+
+    \b
+    static  seconds, needs nothing: files are as applied, imports exist
+            ddtree-patch verify --tier static
+    import  needs SGLang's dependencies: each touched module is imported
+            ddtree-patch verify --tier import
+    smoke   the same: the algorithm, its flags and refusals, in SGLang itself
+            ddtree-patch verify --require smoke --junit ddtree.xml
+    e2e     minutes: tiny random models on the real engine, on the GPU where
+            there is one, else on the CPU; a table of runs
+            ddtree-patch --python .venv/bin/python verify --tier e2e
+    """
 
     def work(session: Session) -> Report:
         from ..operations.verifying import verify

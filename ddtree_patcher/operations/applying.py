@@ -77,7 +77,7 @@ def _apply(session: Session, prepared: Prepared, verification: Verification) -> 
     paths = [entry.path for entry in state.files] if state else []
 
     def check() -> Sequence[CheckResult]:
-        later = run_tiers(session, paths, tier) if tier and paths else ()
+        later = run_tiers(session, paths, tier, static) if tier and paths else ()
         return (*later, *_requirement((*static, *later), verification.required))
 
     if changes or old != state:

@@ -150,13 +150,13 @@ def _permissions(session: Session) -> Iterator[Diagnostic]:
 
 
 def _tiers(session: Session) -> Iterator[Diagnostic]:
-    """Which verification tiers can run: import and smoke need torch in the target's interpreter."""
+    """Which verification tiers can run: all but static need torch in the target's interpreter."""
     python = session.installation.interpreter.executable
     command = [python, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"]
     if subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False).returncode:
         yield Diagnostic(
             "not_run",
             Severity.NOTE,
-            f"torch is not installed for {python}: the import and smoke tiers will not run",
+            f"torch is not installed for {python}: only the static tier will run",
             remedy="Install SGLang's dependencies there, or name an interpreter that has them with --python.",
         )

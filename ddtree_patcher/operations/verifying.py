@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ..digest import read_from
+from ..errors import Interrupted
 from ..model import (
     CheckOutcome,
     CheckResult,
@@ -20,16 +20,25 @@ from ..model import (
     Tier,
 )
 from ..pristine import Finding, Pristine, explain, file_state
+from ..signals import Stopped, signals_as_exceptions
 from ..store import State
 from ..tree import Tree
 from ..verification.static import Subject, static_checks
-from ..verification.tiers import running_checks, unmet_requirement
+from ..verification.tiers import Target, running_checks, unmet_requirement
 from .inspecting import partial
 from .session import Session
 
 
 def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
-    """Run the tiers on what is there. Never writes."""
+    """Run the tiers on what is there. Never writes. Raises :class:`Interrupted` on SIGINT or SIGTERM."""
+    try:
+        with signals_as_exceptions():
+            return _verify(session, upto, required)
+    except Stopped as signal:
+        raise Interrupted(f"stopped by {signal}; nothing was changed", remedy="Run it again.") from None
+
+
+def _verify(session: Session, upto: Tier, required: Tier | None) -> Report:
     state = session.state()
     if session.store.journal() is not None:
         return _not_applied(
@@ -50,10 +59,7 @@ def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
         checks.append(CheckResult(Tier.STATIC, "patchset-current", CheckOutcome.FAILED, reason))
     checks += static_checks(subject_on_disk(session, state, look))
     upto = max(upto, required or upto, key=lambda tier: tier.rank)
-    if not any(item.outcome is CheckOutcome.FAILED for item in checks):
-        checks += run_tiers(session, [entry.path for entry in state.files], upto)
-    elif upto is not Tier.STATIC:
-        checks.append(CheckResult(upto, str(upto), CheckOutcome.NOT_RUN, "the static tier failed"))
+    checks += run_tiers(session, [entry.path for entry in state.files], upto, checks)
     diagnostics = [*partial(state), *(explain(item, patched=True) for item in bad)]
     # A file that is not as it was applied is the cause; every other check that fails is its consequence.
     code = judge(checks[:1] if bad else checks, required, diagnostics)
@@ -67,14 +73,18 @@ def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
     )
 
 
-def run_tiers(session: Session, paths: Sequence[str], upto: Tier) -> tuple[CheckResult, ...]:
-    """The tiers beyond ``static`` on the tree as it is on disk."""
-    patchset, folder = session.loaded.patchset, session.loaded.folder
-    smoke: Path | None = folder / patchset.smoke if patchset.smoke else None
-    installation = session.installation
-    return running_checks(
-        installation.interpreter.executable, installation.folder, paths, smoke, upto, session.options.say
+def run_tiers(
+    session: Session, paths: Sequence[str], upto: Tier, static: Sequence[CheckResult]
+) -> tuple[CheckResult, ...]:
+    """The tiers beyond ``static``, which ended so, on the tree as it is on disk."""
+    loaded, installation = session.loaded, session.installation
+    target = Target(
+        python=installation.interpreter.executable,
+        folder=installation.folder,
+        paths=tuple(paths),
+        programs={tier: loaded.folder / name for tier, name in loaded.patchset.programs.items()},
     )
+    return running_checks(target, upto, static, session.options.say)
 
 
 _REMEDIES = {

@@ -46,6 +46,7 @@ def envelope(report: Report) -> dict[str, Any]:
                 "outcome": check.outcome.value,
                 "seconds": round(check.seconds, 3),
                 "detail": check.detail,
+                "rows": [dict(row) for row in check.rows],
             }
             for check in report.checks
         ],

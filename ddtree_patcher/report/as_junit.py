@@ -28,6 +28,9 @@ def render(report: Report) -> bytes:
             ElementTree.SubElement(case, "failure", message=check.detail[:200]).text = check.detail
         elif check.outcome is CheckOutcome.NOT_RUN:
             ElementTree.SubElement(case, "skipped", message=check.detail)
+        if check.rows:
+            lines = (", ".join(f"{name}={value}" for name, value in row.items()) for row in check.rows)
+            ElementTree.SubElement(case, "system-out").text = "\n".join(lines)
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
     ElementTree.indent(suites)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..model import CheckOutcome, CheckResult, Diagnostic, ExitCode, FileState, Report, Severity, StepResult
+from ..model import Cell, CheckOutcome, CheckResult, Diagnostic, ExitCode, FileState, Report, Severity, StepResult
 
 _GOOD = {"applied", "already", "upstreamed", "not_needed", "passed", "pristine", "patched", "clean", "ok"}
 _ROOMY = 110  # columns from which digests do not fold paths
@@ -98,8 +99,39 @@ def _checks(checks: tuple[CheckResult, ...], console: Console, *, verbose: bool)
                 console.print(Padding(f"not run: {reason}", (0, 0, 0, 2)), markup=False, highlight=False)
         for item in mine:
             if verbose or item.outcome is CheckOutcome.FAILED:
-                detail = f": {item.detail}" if item.detail else ""
+                shown = item.detail if verbose else "".join(item.detail.splitlines()[:1])  # a diagnostic has the rest
+                detail = f": {shown}" if shown else ""
                 console.print(Padding(styled(str(item.outcome)).append(f" {item.id}{detail}", "default"), (0, 0, 0, 2)))
+        for table in _tables(mine):
+            console.print()
+            console.print(table)
+
+
+def _tables(checks: Sequence[CheckResult]) -> Iterator[Table]:
+    """What a tier measured: rows with the same columns make one table; it names their checks where they are several."""
+    rows = [(check.id, row) for check in checks for row in check.rows]
+    for columns, group in groupby(rows, key=lambda item: tuple(item[1])):
+        mine = list(group)
+        several = len({check for check, _ in mine}) > 1
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for name in ("check", *columns) if several else columns:
+            numbers = any(_is_number(row.get(name)) for _, row in mine)
+            table.add_column(escape(name), justify="right" if numbers else "left", overflow="fold")
+        for check, row in mine:
+            table.add_row(*([escape(check)] if several else []), *(_cell(value) for value in row.values()))
+        yield table
+
+
+def _cell(value: Cell) -> Text:
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    if isinstance(value, float):
+        return Text(f"{value:.2f}")
+    return Text("-" if value is None else str(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _diagnostic(item: Diagnostic, console: Console) -> None:

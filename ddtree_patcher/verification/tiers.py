@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import CheckOutcome, CheckResult, Tier
 from .names import module_name
 from .probes_runner import IMPORTS, run_probe
+from .supervisor import Say
 
 IMPORT_LIMIT = 120.0  # seconds for one module
-SMOKE_LIMIT = 300.0  # seconds for the whole program
+LIMITS = {Tier.SMOKE: 300.0, Tier.E2E: 900.0}  # seconds for the whole program
 
 
-def running_checks(
-    python: str,
-    folder: Path,
-    paths: Sequence[str],
-    smoke: Path | None,
-    upto: Tier,
-    say: Callable[[str], None],
-) -> tuple[CheckResult, ...]:
-    """The import and smoke tiers, as far as ``upto``; a tier is not run after a failure in the one before."""
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is proved, and by what."""
+
+    python: str  # the interpreter that runs it
+    folder: Path  # the tree: it holds the package
+    paths: tuple[str, ...]  # changed and added files
+    programs: Mapping[Tier, Path]  # the patchset's own checks; without the tiers that it has none for
+
+
+def running_checks(target: Target, upto: Tier, before: Sequence[CheckResult], say: Say) -> tuple[CheckResult, ...]:
+    """The tiers beyond ``static``, as far as ``upto``; none is run after a failure in ``before`` or an earlier one."""
     results: list[CheckResult] = []
-    if upto.rank >= Tier.IMPORT.rank:
-        modules = [module_name(path) for path in paths if path.endswith(".py")]
-        say(f"importing {len(modules)} modules in fresh processes of {python}")
-        limit = IMPORT_LIMIT * len(modules)
-        arguments = ["--time-limit", str(IMPORT_LIMIT), *modules]
-        results += run_probe(python, folder, IMPORTS, arguments, Tier.IMPORT, limit)
-    if upto.rank >= Tier.SMOKE.rank:
-        results += _smoke(python, folder, smoke, results, say)
+    for tier in Tier:
+        if Tier.STATIC.rank < tier.rank <= upto.rank:
+            results += _tier(target, tier, [*before, *results], say)
     return tuple(results)
 
 
-def _smoke(
-    python: str, folder: Path, smoke: Path | None, before: Sequence[CheckResult], say: Callable[[str], None]
-) -> Sequence[CheckResult]:
-    if any(item.outcome is CheckOutcome.FAILED for item in before):
-        return [CheckResult(Tier.SMOKE, "smoke", CheckOutcome.NOT_RUN, "the import tier failed")]
-    if smoke is None:
-        return [CheckResult(Tier.SMOKE, "smoke", CheckOutcome.NOT_RUN, "this patchset has no smoke program")]
-    say(f"running the smoke program in {python}")
-    return run_probe(python, folder, smoke, [], Tier.SMOKE, SMOKE_LIMIT)
+def _tier(target: Target, tier: Tier, before: Sequence[CheckResult], say: Say) -> Sequence[CheckResult]:
+    failed = next((item.tier for item in before if item.outcome is CheckOutcome.FAILED), None)
+    if failed is not None:
+        return [CheckResult(tier, str(tier), CheckOutcome.NOT_RUN, f"the {failed} tier failed")]
+    if tier is Tier.IMPORT:
+        return _import(target, say)
+    if tier not in target.programs:
+        return [CheckResult(tier, str(tier), CheckOutcome.NOT_RUN, f"this patchset has no {tier} program")]
+    say(f"running the {tier} program in {target.python}")
+    return run_probe(target.python, target.folder, target.programs[tier], [], tier, LIMITS[tier], say)
+
+
+def _import(target: Target, say: Say) -> Sequence[CheckResult]:
+    modules = [module_name(path) for path in target.paths if path.endswith(".py")]
+    say(f"importing {len(modules)} modules in fresh processes of {target.python}")
+    arguments = ["--time-limit", str(IMPORT_LIMIT), *modules]
+    limit = IMPORT_LIMIT * len(modules)
+    return run_probe(target.python, target.folder, IMPORTS, arguments, Tier.IMPORT, limit, say)
 
 
 def unmet_requirement(checks: Sequence[CheckResult], required: Tier | None) -> str:

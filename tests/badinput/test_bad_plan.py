@@ -167,7 +167,7 @@ def test_a_conflict_saves_no_plan(site, run, tmp_path):
 
 # --- selections --------------------------------------------------------------------------------------------------
 
-STEPS = "enum, flags, validation, choices, verify-input, worker-import, runtime, worker-branch, graph-mask, requests"
+STEPS = "enum, flags, validation, choices, runtime, verify-input, worker-import, worker-branch, graph-mask, requests"
 SELECTIONS = {
     "unknown": (("--step", "nowhere"), "there is no step 'nowhere'", STEPS),
     "through unknown": (("--through", "nowhere"), "there is no step 'nowhere'", STEPS),

@@ -2,7 +2,8 @@
 
 Every program is a process of its own, started anew each time, on a tree of SGLang 0.5.11 that is fresh where it is
 written to. The programs of a comparison take turns, and the shortest of their times counts: what else the machine does
-can only add to a time. Ends with status 1 when a bound is missed.
+can only add to a time. The tree is measured by ``bench_tree.py``, in the interpreter that has torch. Ends with status 1
+when a bound is missed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import wheel_tree
 from fetch_wheels import fetch
 
 HERE = Path(__file__).resolve().parent
+TORCH_PYTHON = os.environ.get("DDTREE_TEST_SGLANG_PYTHON") or HERE.parents[1] / ".venv-sglang" / "bin" / "python"
 VERSION = "0.5.11"
 PROGRAM = str(Path(sys.executable).parent / "ddtree-patch")
 PARSE_AND_PRINT = """
@@ -151,6 +153,12 @@ def draw(results: Sequence[Measured]) -> None:
     Console(width=max(140, Console().width)).print(table)
 
 
+def tree_held() -> bool:
+    """Whether the bound on the tree holds; its figures are printed by its own program."""
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent)}
+    return not subprocess.run([TORCH_PYTHON, HERE / "bench_tree.py"], env=environment, check=False).returncode
+
+
 def _run(*command: str | Path, cwd: Path | None = None) -> None:
     done = subprocess.run(list(map(str, command)), capture_output=True, stdin=subprocess.DEVNULL, cwd=cwd, check=False)
     if done.returncode:
@@ -170,7 +178,7 @@ def main() -> int:
         bench = Bench(Path(scratch))
         results = [measure(item, times) for item in bench.comparisons()]
     draw(results)
-    return 0 if all(item.held for item in results) else 1
+    return 0 if all([tree_held(), *(item.held for item in results)]) else 1
 
 
 if __name__ == "__main__":

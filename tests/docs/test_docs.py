@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from ddtree_patcher import patchset as patchsets
+from ddtree_patcher.model import CheckOutcome, Tier
 from ddtree_patcher.planner import draft
 from ddtree_patcher.tree import Tree
+from ddtree_patcher.verification.probes_runner import run_probe
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
@@ -36,15 +39,19 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert fragment in {slug(heading) for heading in headings}, f"{document.name} links to {link}"
 
 
+def taught() -> tuple[str, str]:
+    """The patchset and the program of docs/writing-a-patchset.md."""
+    text = (ROOT / "docs" / "writing-a-patchset.md").read_text("utf-8")
+    patchset, program = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    return patchset, program
+
+
 @pytest.fixture
 def acme(tmp_path: Path) -> Path:
     """The patchset of docs/writing-a-patchset.md, as its reader would save it."""
-    text = (ROOT / "docs" / "writing-a-patchset.md").read_text("utf-8")
-    found = re.search(r"```python\n(.*?)```", text, flags=re.S)
-    assert found is not None
     folder = tmp_path / "acme_grammar"
     folder.mkdir()
-    (folder / "__init__.py").write_text(found.group(1))
+    (folder / "__init__.py").write_text(taught()[0])
     return folder
 
 
@@ -65,6 +72,18 @@ def test_the_taught_patchset_proves_its_cases(acme: Path) -> None:
         assert {item.path: item.desired.decode() for item in result.files} == dict(case.after)
     for refusal in step.refusals:
         assert planned(dict(refusal.before)).steps[0].outcome is refusal.outcome
+
+
+def test_the_taught_program_gives_what_is_said_of_it(tmp_path: Path) -> None:
+    package = tmp_path / "site" / "sglang" / "srt"
+    package.mkdir(parents=True)
+    (package / "server_args.py").write_text('GRAMMAR_BACKEND_CHOICES = ["xgrammar", "acme"]\n')
+    program = tmp_path / "program.py"
+    program.write_text(taught()[1])
+    named, measured = run_probe(sys.executable, tmp_path / "site", program, [], Tier.E2E, 60.0)
+    assert {named.outcome, measured.outcome} == {CheckOutcome.PASSED}
+    assert (named.detail.partition(" [")[0], measured.detail.partition(" [")[0]) == ("one of 2", "2 sizes")
+    assert [row["seconds"] for row in measured.rows] == [0.01, 1.0]
 
 
 @pytest.mark.wheels

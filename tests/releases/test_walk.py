@@ -1,4 +1,4 @@
-"""The seven steps one after the other: whatever number of them is applied, the tree works as a whole."""
+"""The steps one after the other: whatever number of them is applied, the tree works as a whole."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from ddtree_patcher import transaction
 from ddtree_patcher.model import Diagnostic, Report, Tier
@@ -49,6 +50,7 @@ PATCHSET = Patchset(
         ),
         {third}
     ),
+    {programs}
 )
 """
 _THIRD = """Step(
@@ -96,10 +98,21 @@ class World:
             when = 1_600_000_000_123_456_789 + number * 1_000
             os.utime(target, ns=(when, when))
 
-    def write_patchset(self, *, version: str = "1", value: str = "new", content: bytes | None = b"y = 2\n") -> None:
+    def write_patchset(
+        self,
+        *,
+        version: str = "1",
+        value: str = "new",
+        content: bytes | None = b"y = 2\n",
+        programs: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """``programs`` are the code of those for ``smoke`` and ``e2e``."""
         self.patchset.mkdir(exist_ok=True)
+        for tier, code in programs.items():
+            (self.patchset / f"{tier}.py").write_text(code)
         third = _THIRD.format(content=content) if content is not None else ""
-        text = _PATCHSET.format(version=version, value=value, third=third)
+        named = " ".join(f'{tier}="{tier}.py",' for tier in programs)
+        text = _PATCHSET.format(version=version, value=value, third=third, programs=named)
         (self.patchset / "__init__.py").write_text(text)
 
     def session(self) -> Session:

@@ -74,7 +74,7 @@ def test_which_outcomes_are_conflicts() -> None:
 
 
 def test_tiers_go_up() -> None:
-    assert [tier.rank for tier in (Tier.STATIC, Tier.IMPORT, Tier.SMOKE)] == [0, 1, 2]
+    assert [tier.rank for tier in (Tier.STATIC, Tier.IMPORT, Tier.SMOKE, Tier.E2E)] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", subclasses(Word), ids=lambda kind: kind.__name__)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
 import sys
 import textwrap
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -21,6 +26,7 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.folder = root / "site"
+        self.said: list[str] = []
         self.write("sglang/__init__.py", "")
         self.write("sglang/good.py", "VALUE = 'from the tree'\n")
 
@@ -29,10 +35,22 @@ class Bench:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(textwrap.dedent(text), encoding="utf-8")
 
-    def run(self, program: str, *, args: Sequence[str] = (), time_limit: float = 30.0) -> tuple[CheckResult, ...]:
-        file = self.root / "program.py"
-        file.write_text(textwrap.dedent(program), encoding="utf-8")
-        return run_probe(sys.executable, self.folder, file, args, Tier.SMOKE, time_limit)
+    def run(
+        self,
+        program: str,
+        *,
+        args: Sequence[str] = (),
+        time_limit: float = 30.0,
+        beside: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[CheckResult, ...]:
+        """``beside`` are more files in the program's folder."""
+        folder = self.root / "programs"
+        for name, text in {"program.py": program, **beside}.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(textwrap.dedent(text), encoding="utf-8")
+        return run_probe(
+            sys.executable, self.folder, folder / "program.py", args, Tier.SMOKE, time_limit, self.said.append
+        )
 
     def run_one(self, body: str, **options: float) -> CheckResult:
         """A program whose only check has this body."""
@@ -139,6 +157,127 @@ class TestAnAnswer:
         assert bench.run_one("import sys; return repr(sys.stdin.read())").detail.startswith("''")
 
 
+class TestFilesBesideTheProgram:
+    def test_are_imported_relatively_and_their_folder_is_not_on_the_path(self, bench: Bench) -> None:
+        (result,) = bench.run(
+            """
+            import sys
+            from . import models
+            from .parts.deep import DEEP
+            def checks():
+                yield "one", lambda: " ".join([models.TEXT, DEEP, str(models.__file__ in sys.path), __package__])
+            """,
+            beside={
+                "__init__.py": "raise SystemExit('the tool itself need not be there')",
+                "models.py": "from .parts import deep\nTEXT = 'models'\n",
+                "parts/__init__.py": "",
+                "parts/deep.py": "DEEP = 'deep'\n",
+            },
+        )
+        assert result.detail.startswith("models deep False ddtree_patch_probe"), result.detail
+
+    def test_none_hides_a_module_of_its_name(self, bench: Bench) -> None:
+        (result,) = bench.run(
+            "def checks():\n    import queue\n    yield 'one', lambda: queue.__file__\n",
+            beside={"queue.py": "raise RuntimeError('mine')\n"},
+        )
+        assert result.outcome is CheckOutcome.PASSED
+
+
+class TestRows:
+    def test_are_what_a_generator_yields_in_order(self, bench: Bench) -> None:
+        result = bench.run_one(
+            """
+            yield {"algorithm": "DFLASH", "budget": None, "equal": True, "length": 2.5, "steps": 3}
+            yield "text is no row"
+            yield {"algorithm": "\\x1b[31mDDTREE\\x1b[0m\\x07", "budget": 16, "equal": False, "length": float("nan")}
+            return "two runs"
+            """
+        )
+        assert result.detail.startswith("two runs")
+        assert [dict(row) for row in result.rows] == [
+            {"algorithm": "DFLASH", "budget": None, "equal": True, "length": 2.5, "steps": 3},
+            {"algorithm": "DDTREE ", "budget": 16, "equal": False, "length": None},
+        ]
+        assert list(result.rows[0]) == ["algorithm", "budget", "equal", "length", "steps"]
+
+    def test_are_kept_where_the_check_fails_later(self, bench: Bench) -> None:
+        result = bench.run_one("yield {'equal': True}\nyield {'equal': False}\nraise AssertionError('they differ')")
+        assert (result.outcome, "they differ" in result.detail) == (CheckOutcome.FAILED, True)
+        assert result.rows == ({"equal": True}, {"equal": False})
+
+    @pytest.mark.parametrize("value", ["[1]", "object()", "b'x'", "{}"])
+    def test_are_flat(self, bench: Bench, value: str) -> None:
+        result = bench.run_one(f"try:\n    yield {{'a': {value}}}\nfinally:\n    print('closed')")
+        assert (result.outcome, "'a' is" in result.detail) == (CheckOutcome.FAILED, True)
+
+    def test_a_generator_that_returns_nothing_has_no_detail(self, bench: Bench) -> None:
+        result = bench.run_one("yield 'text'")
+        assert (result.outcome, result.detail.partition("[")[0].strip()) == (CheckOutcome.PASSED, "")
+
+
+class TestProgress:
+    PROGRAM = """
+        import os, time
+        def checks():
+            yield "first", lambda: ""
+            yield "second", broken
+            yield "third", slow
+        def broken():
+            raise AssertionError("no")
+        def slow():
+            yield "one\\ntwo \x1b[1mbold"
+            time.sleep(0.5)
+            yield "the end"
+            time.sleep(0.5)
+            return ""
+        """
+
+    def test_says_which_check_runs_what_it_says_and_how_the_others_ended(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("ddtree_patcher.verification.supervisor.PACE", 0.0)
+        bench.run(self.PROGRAM)
+        assert bench.said[-2:] == [
+            "smoke: 1 passed, 1 failed; now third: one two bold",
+            "smoke: 1 passed, 1 failed; now third: the end",
+        ]
+
+    def test_what_is_quick_says_nothing(self, bench: Bench) -> None:
+        bench.run("def checks():\n    for number in range(100):\n        yield str(number), lambda: ''\n")
+        assert bench.said == []
+
+    def test_a_line_is_not_repeated_and_not_endless(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("ddtree_patcher.verification.supervisor.PACE", 0.0)
+        bench.run_one("import time\nyield 'x' * 100_000\ntime.sleep(1)\nyield 'x' * 100_000\ntime.sleep(0.5)")
+        assert [len(line) for line in bench.said if "x" in line] == [len("smoke: ") + 200]
+
+    def test_children_do_not_inherit_the_pipe_over_an_exec(self, bench: Bench) -> None:
+        result = bench.run_one(
+            """
+            import os, subprocess, sys
+            program = "import os; print(sum(os.path.exists(f'/proc/self/fd/{n}') for n in range(3, 50)))"
+            assert not [name for name in os.environ if "PROGRESS" in name]
+            child = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, close_fds=False)
+            return child.stdout.decode()
+            """
+        )
+        assert result.detail.split()[0] == "0"
+
+    def test_the_program_runs_by_hand_without_a_listener(self, bench: Bench) -> None:
+        bench.run(self.PROGRAM)
+        command = [
+            sys.executable,
+            str(BOOTSTRAP),
+            "--folder",
+            str(bench.folder),
+            str(bench.root / "programs/program.py"),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        answer = json.loads(done.stdout)
+        assert [check["outcome"] for check in answer["checks"]] == ["passed", "failed", "passed"]
+
+
 class TestWhatIsMissing:
     def test_a_third_party_package_makes_it_not_run(self, bench: Bench) -> None:
         bench.write("sglang/needs.py", "import surely_not_installed.part\n")
@@ -216,10 +355,140 @@ class TestNoAnswer:
         assert 2.0 <= result.seconds < 15.0
         assert _ends(int(note.read_text()))
 
+    def test_it_says_what_was_going_on(self, bench: Bench) -> None:
+        (result,) = bench.run(
+            """
+            import time
+            def checks():
+                yield "first", lambda: ""
+                yield "second", slow
+            def slow():
+                yield "half way"
+                time.sleep(300)
+            """,
+            time_limit=2.0,
+        )
+        assert result.detail.startswith("no answer within 2 seconds (1 passed; now second: half way)")
+
+    def test_the_end_of_a_long_standard_error_without_its_colours(self, bench: Bench) -> None:
+        result = bench.run_one(
+            """
+            import os, sys
+            for number in range(100_000):
+                print("\x1b[31mline", number, "\x1b[0m", file=sys.stderr)
+            sys.stderr.flush()
+            os.abort()
+            """
+        )
+        assert "line 99999" in result.detail
+        assert len(result.detail) < 2000
+        assert "\x1b" not in result.detail
+
+    def test_an_endless_line_is_cut(self, bench: Bench) -> None:
+        result = bench.run_one("import os; os.write(2, b'x' * 1_000_000 + b'the end'); os.abort()")
+        assert result.detail.endswith("xxxthe end") and len(result.detail) < 5000
+
     def test_an_interpreter_that_is_not_there(self, bench: Bench) -> None:
         (result,) = run_probe("/no/such/python", bench.folder, BOOTSTRAP, [], Tier.SMOKE, 5.0)
         assert result.outcome is CheckOutcome.FAILED
         assert result.detail.startswith("/no/such/python cannot be started")
+
+
+class TestForks:
+    """Programs fork: nothing that they start outlives them, and no fork of theirs answers in their place."""
+
+    FAMILY = """
+        import os, time
+        def family(note):
+            child = os.fork()
+            if child == 0:
+                grandchild = os.fork()
+                with open(note, "a") as file:
+                    file.write(f"{os.getpid()}\\n")
+                time.sleep(300)
+                os._exit(0)
+            with open(note, "a") as file:
+                file.write(f"{os.getpid()}\\n")
+            while len(open(note).readlines()) < 3:
+                time.sleep(0.05)
+        """
+
+    def pids(self, bench: Bench) -> list[int]:
+        return [int(line) for line in (bench.root / "pids").read_text().split()]
+
+    def test_the_time_limit_kills_them_all(self, bench: Bench) -> None:
+        body = f"family({str(bench.root / 'pids')!r}); time.sleep(300)"
+        (result,) = bench.run(self.program(body), time_limit=3.0)
+        assert result.detail.startswith("no answer within 3 seconds")
+        assert len(pids := self.pids(bench)) == 3 and all(map(_ends, pids))
+
+    def test_those_left_behind_do_not_delay_the_answer_and_are_killed(self, bench: Bench) -> None:
+        """They hold the pipes open that the answer comes through."""
+        body = f"family({str(bench.root / 'pids')!r}); return 'done'"
+        started = time.monotonic()
+        (result,) = bench.run(self.program(body), time_limit=60.0)
+        assert (result.outcome, result.detail[:4]) == (CheckOutcome.PASSED, "done")
+        assert time.monotonic() - started < 15.0
+        assert len(pids := self.pids(bench)) == 3 and all(map(_ends, pids))
+
+    def test_one_that_left_the_group_does_not_delay_the_answer(self, bench: Bench) -> None:
+        note = bench.root / "pid"
+        body = f"""
+            if os.fork() == 0:
+                os.setsid()
+                with open({str(note)!r}, "w") as file:
+                    file.write(str(os.getpid()))
+                while True:
+                    os.write(2, b"noise" * 1000)
+            while not os.path.exists({str(note)!r}) or not open({str(note)!r}).read():
+                time.sleep(0.05)
+            return "done"
+            """
+        started = time.monotonic()
+        (result,) = bench.run(self.program(textwrap.dedent(body)), time_limit=60.0)
+        assert (result.outcome, result.detail[:4]) == (CheckOutcome.PASSED, "done")
+        assert time.monotonic() - started < 15.0
+        assert _ends(int(note.read_text()))  # its pipe is closed
+
+    def test_one_that_comes_back_from_its_check_does_not_answer(self, bench: Bench) -> None:
+        first, second = bench.run(
+            """
+            import os
+            def checks():
+                yield "forks", forks
+                yield "next", lambda: str(os.getpid())
+            def forks():
+                child = os.fork()
+                if child == 0:
+                    raise RuntimeError("in the child")
+                status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                return f"{os.getpid()} {status}"
+            """
+        )
+        owner, status = first.detail.split()[:2]
+        assert (first.outcome, status) == (CheckOutcome.PASSED, "70")
+        assert second.detail.split()[0] == owner
+
+    def test_an_interruption_kills_them_all(self, bench: Bench) -> None:
+        note = bench.root / "pids"
+
+        def stop() -> None:
+            for _ in range(300):
+                if note.exists() and len(self.pids(bench)) == 3:
+                    break
+                time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        waiting = threading.Thread(target=stop)
+        waiting.start()
+        with pytest.raises(KeyboardInterrupt):
+            bench.run(self.program(f"family({str(note)!r}); time.sleep(300)"), time_limit=60.0)
+        waiting.join()
+        assert len(pids := self.pids(bench)) == 3 and all(map(_ends, pids))
+
+    def program(self, body: str) -> str:
+        check = "def checks():\n    yield 'one', one\ndef one():\n" + textwrap.indent(body, "    ")
+        return textwrap.dedent(self.FAMILY) + check
 
 
 class TestImports:

@@ -3,9 +3,13 @@
     python -B bootstrap.py --folder FOLDER [--stand-ins DIR] PROGRAM [ARGS ...]
 
 FOLDER holds ``sglang/`` and comes first on the path. PROGRAM is a Python file with ``checks()``, which yields pairs of
-a name and a callable; a callable returns a line of detail, or raises where the check fails. The last line of standard
-output is one JSON object, ``{"stand_ins": [...], "checks": [{"id", "outcome", "detail", "seconds"}]}``, and nothing
-else is written there: whatever libraries print goes to standard error.
+a name and a callable; a callable returns a line of detail, or raises where the check fails. A callable that takes long
+or measures something is a generator function: text that it yields says what it is doing, a dictionary is one row of a
+table. PROGRAM imports the modules beside it as ``from . import name``; its folder is not on the path.
+
+The last line of standard output is one JSON object, ``{"stand_ins": [...], "checks": [{"id", "outcome", "detail",
+"seconds", "rows"}]}``, and nothing else is written there: whatever libraries print goes to standard error. Each line in
+the pipe that an environment variable may name says what is going on now.
 
 GPU-only modules that cannot be imported here are served by our stand-ins, one by one and on this process's path alone;
 every check that ran then names them. A check that needs a third-party package that is not installed is ``not_run``; a
@@ -15,15 +19,18 @@ missing module or name of SGLang's is a failure. Standard library only, Python 3
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import json
+import math
 import os
 import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -32,8 +39,12 @@ from types import ModuleType
 GPU_ONLY_MODULES = ("sgl_kernel", "torchvision")
 FOLDER_VARIABLE = "DDTREE_PATCH_PROBE_FOLDER"  # where a program reads which tree it is to prove
 STAND_INS_VARIABLE = "DDTREE_PATCH_PROBE_STAND_INS"  # their folder and names, for a fresh process of the program's
+PROGRESS_VARIABLE = "DDTREE_PATCH_PROBE_PROGRESS"  # the number of a pipe; whoever started us may listen there
+PACKAGE = "ddtree_patch_probe"  # what the program's folder is called in here
 
-Check = tuple[str, Callable[[], str]]
+Row = dict[str, object]
+Measuring = Generator[object, None, str]
+Check = tuple[str, Callable[[], "str | Measuring"]]
 Record = dict[str, object]
 
 
@@ -52,15 +63,43 @@ class StandIns:
         os.environ[STAND_INS_VARIABLE] = json.dumps([self.folder, *self.names])
 
 
+class Progress:
+    """Tells whoever started this process what it is doing: how checks ended so far, which one runs, what that says."""
+
+    def __init__(self) -> None:
+        self.pipe = int(os.environ.pop(PROGRESS_VARIABLE, "-1"))
+        self.ended: Counter[str] = Counter()
+        self.check = ""
+        if self.pipe >= 0:
+            os.set_inheritable(self.pipe, False)
+
+    def begin(self, check: str) -> None:
+        self.check = check
+        self.say("")
+
+    def end(self, outcome: str) -> None:
+        self.ended[outcome] += 1
+
+    def say(self, text: str) -> None:
+        ended = ", ".join(f"{count} {outcome}" for outcome, count in self.ended.items())
+        line = (f"{ended}; now " if ended else "") + self.check + (f": {text}" if text else "")
+        if self.pipe >= 0:
+            with contextlib.suppress(OSError):  # nobody listens any more
+                os.write(self.pipe, (" ".join(line.split()) + "\n").encode("utf-8", "replace"))
+
+
 def main(argv: Sequence[str]) -> None:
     options = _parse(argv)
+    owner, progress = os.getpid(), Progress()
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)
         put_on_path(options.folder)
         _use_the_cpu_where_there_is_no_gpu()
         stand_ins = StandIns(options.stand_ins, [name for name in GPU_ONLY_MODULES if not _can_import(name)])
         stand_ins.install()
-        records = [_run(check, stand_ins.names) for check in _checks_of(options.program, options.arguments)]
+        checks = _checks_of(options.program, options.arguments)
+        records = [_run(check, stand_ins.names, progress) for check in checks]
+        _end_if_forked(owner)
         answer.write(json.dumps({"stand_ins": stand_ins.names, "checks": records}) + "\n")
     sys.stderr.flush()
     os._exit(0)  # the answer is out: no library's exit handler can delay it or change the status
@@ -130,7 +169,11 @@ def _checks_of(program: str, arguments: Sequence[str]) -> Iterator[Check]:
 
 
 def _load(program: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"ddtree_patch_probe_{Path(program).stem}", program)
+    """The program, as a module of a package that is its folder. No ``__init__.py`` there is run."""
+    package = ModuleType(PACKAGE)
+    package.__path__ = [os.path.dirname(os.path.abspath(program))]
+    sys.modules[PACKAGE] = package
+    spec = importlib.util.spec_from_file_location(f"{PACKAGE}.{Path(program).stem}", program)
     if spec is None or spec.loader is None:
         raise RuntimeError(f"{program} is not a Python file")
     module = importlib.util.module_from_spec(spec)
@@ -143,17 +186,56 @@ def _raise(error: BaseException) -> str:
     raise error
 
 
-def _run(check: Check, stand_ins: Sequence[str]) -> Record:
+def _run(check: Check, stand_ins: Sequence[str], progress: Progress) -> Record:
     name, action = check
+    rows: list[Row] = []
     _forget_half_an_import()
-    started = time.monotonic()
+    progress.begin(name)
+    owner, started = os.getpid(), time.monotonic()
     try:
-        outcome, detail = "passed", action()
+        outcome, detail = "passed", _answer_of(action, rows, progress)
     except (Exception, SystemExit) as error:  # argparse ends a process where a library would raise
         outcome, detail = _verdict(error, stand_ins)
+    _end_if_forked(owner)
+    progress.end(outcome)
     if stand_ins and outcome != "not_run":
         detail = f"{detail} [stand-ins: {', '.join(stand_ins)}]"
-    return {"id": name, "outcome": outcome, "detail": detail, "seconds": round(time.monotonic() - started, 3)}
+    seconds = round(time.monotonic() - started, 3)
+    return {"id": name, "outcome": outcome, "detail": detail, "seconds": seconds, "rows": rows}
+
+
+def _answer_of(action: Callable[[], str | Measuring], rows: list[Row], progress: Progress) -> str:
+    """What the check returns. What it yields on its way is said, or is a row: those are kept where it fails later."""
+    answer = action()
+    if not isinstance(answer, Generator):
+        return answer
+    with contextlib.closing(answer):
+        while True:
+            try:
+                item = next(answer)
+            except StopIteration as end:
+                return end.value or ""
+            if isinstance(item, dict):
+                rows.append(_row(item))
+            else:
+                progress.say(str(item))
+
+
+def _row(item: dict[object, object]) -> Row:
+    """Flat, and fit for JSON, which knows no infinity: what is not a number is null."""
+    row: Row = {}
+    for name, value in item.items():
+        if not isinstance(name, str) or not isinstance(value, (str, int, float, type(None))):
+            raise TypeError(f"a row holds text, numbers and truth values, and {name!r} is {type(value).__name__}")
+        row[name] = None if isinstance(value, float) and not math.isfinite(value) else value
+    return row
+
+
+def _end_if_forked(owner: int) -> None:
+    """A fork of a check's own that comes back from it would run the other checks too, and answer in our place."""
+    if os.getpid() != owner:
+        sys.stderr.flush()
+        os._exit(70)
 
 
 def _forget_half_an_import() -> None:

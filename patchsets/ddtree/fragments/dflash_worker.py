@@ -31,7 +31,7 @@ def start(self: Any, server_args: Any) -> None:
     if self.speculative_algorithm.is_ddtree():
         from sglang.srt.speculative.ddtree_start import start_ddtree
 
-        self.ddtree = start_ddtree(self, server_args)
+        self.ddtree = start_ddtree(self, server_args, DDTreeVerifyInput)
 
 
 def prepare_verify(self: Any, batch: Any, block_ids: Any, draft_hidden: Any, lm_head: Any) -> None:

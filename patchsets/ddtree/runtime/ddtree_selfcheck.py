@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from sglang.srt.model_executor.forward_batch_info import CaptureHiddenMode, ForwardBatch, ForwardMode
 from sglang.srt.speculative.ddtree_tree import DraftTree
-from sglang.srt.speculative.dflash_info import DDTreeVerifyInput
 
 # Shares of the change that a node makes in its own branch. Another branch may change by rounding alone; the same
 # request in another batch may run through other kernels.
@@ -28,11 +27,14 @@ class SelfCheckError(RuntimeError):
     """The target does not verify trees as it should: the server must not start."""
 
 
-def check_tree_attention(runtime: Any, target: Any) -> str:
-    """One line about what was checked. Raises :class:`SelfCheckError`. Leaves the pools as they were."""
+def check_tree_attention(runtime: Any, target: Any, verify_input: Any) -> str:
+    """One line about what was checked. Raises :class:`SelfCheckError`. Leaves the pools as they were.
+
+    `verify_input` is the class of the target's inputs, dflash_info.DDTreeVerifyInput.
+    """
     if runtime.width < 3:
         return "DDTREE: a tree of one drafted node has no branches: nothing to check."
-    with torch.inference_mode(), _Bench(runtime, target) as bench:
+    with torch.inference_mode(), _Bench(runtime, target, verify_input) as bench:
         bench.fill_prefixes()
         before = bench.logits(changed=False)
         after = bench.logits(changed=True)
@@ -72,8 +74,9 @@ class _Bench:
     A request's prefix is one slot that nobody has written and some that :meth:`fill_prefixes` writes.
     """
 
-    def __init__(self, runtime: Any, target: Any) -> None:
-        self.runtime, self.target, self.width = runtime, target, runtime.width
+    def __init__(self, runtime: Any, target: Any, verify_input: Any) -> None:
+        self.runtime, self.target, self.verify_input = runtime, target, verify_input
+        self.width = runtime.width
         self.table = target.req_to_token_pool.req_to_token
         self.bs = min(2, self.table.shape[0], int(target.max_running_requests))
         self.allocator = target.token_to_kv_pool_allocator
@@ -135,7 +138,7 @@ class _Bench:
         on_host, lens = lens[which], lens[which].to(device)
         rows = torch.arange(self.bs, device=device)[which]
         places = lens[:, None] + torch.arange(self.width, device=device)
-        spec_info = DDTreeVerifyInput(**self.runtime.verify_fields(tree, lens, on_host))
+        spec_info = self.verify_input(**self.runtime.verify_fields(tree, lens, on_host))
         wanted = {
             "forward_mode": ForwardMode.TARGET_VERIFY,
             "batch_size": len(rows),

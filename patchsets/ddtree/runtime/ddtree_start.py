@@ -16,8 +16,11 @@ logger = logging.getLogger(__name__)
 SELF_CHECK_VARIABLE = "SGLANG_DDTREE_SELF_CHECK"
 
 
-def start_ddtree(worker: Any, server_args: Any) -> DDTreeRuntime:
-    """The runtime of a worker whose two models are ready to run. Raises where the server must not start."""
+def start_ddtree(worker: Any, server_args: Any, verify_input: Any) -> DDTreeRuntime:
+    """The runtime of a worker whose two models are ready to run. Raises where the server must not start.
+
+    `verify_input` is the class of the target's inputs, dflash_info.DDTreeVerifyInput.
+    """
     target = worker.target_worker.model_runner
     _refuse_other_vocabulary(target, worker.draft_model_runner)
     is_hybrid = _is_hybrid(target)
@@ -30,7 +33,7 @@ def start_ddtree(worker: Any, server_args: Any) -> DDTreeRuntime:
     elif not is_on(os.environ.get(SELF_CHECK_VARIABLE, "1")):
         logger.warning("DDTREE: the start-up self-check is switched off by %s.", SELF_CHECK_VARIABLE)
     else:
-        logger.info("%s", check_tree_attention(runtime, target))
+        logger.info("%s", check_tree_attention(runtime, target, verify_input))
     return runtime
 
 

@@ -153,7 +153,10 @@ def _in_order(
     bs, _, ranks = tokens.shape
     keys = costs + plan.flat
     if spine:
-        keys = torch.where(plan.is_spine & (costs < _EXCLUDED << plan.index_bits), plan.flat, keys)
+        # Below every key that a cost can give; the index in the low bits stays what it was.
+        keys = torch.where(
+            plan.is_spine & (costs < _EXCLUDED << plan.index_bits), plan.flat - plan.index_mask - 1, keys
+        )
     size = min(plan.budget, keys.shape[1])
     keys = keys.topk(size, dim=1, largest=False).values
     flat = keys & plan.index_mask

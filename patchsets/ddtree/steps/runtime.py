@@ -38,7 +38,7 @@ _SAMPLER_PARAMETERS = (
     "positions",
 )
 _BEFORE = {
-    DFLASH_INFO: "class DFlashVerifyInput: ...\n\n\nclass DDTreeVerifyInput: ...\n",
+    DFLASH_INFO: "class DFlashVerifyInput: ...\n",
     DDTREE_ARGS: "def is_on(text): ...\ndef hybrid_refusal(): ...\nHYBRID_UNSAFE = 1\n",
     SAMPLER: f"""\
 class Sampler:
@@ -60,7 +60,7 @@ STEP = Step(
         "that "
         "SGLang's files are touched in as few lines as can be."
     ),
-    requires=("flags", "verify-input"),
+    requires=("flags",),
     variants=(
         Variant(
             "verify_input_commits",
@@ -77,7 +77,6 @@ STEP = Step(
                 Contract(FORWARD_BATCH_INFO, "CaptureHiddenMode"),
                 Contract(FORWARD_BATCH_INFO, "ForwardBatch"),
                 Contract(FORWARD_BATCH_INFO, "ForwardMode"),
-                Contract(DFLASH_INFO, "DDTreeVerifyInput"),
                 Contract(DDTREE_ARGS, "HYBRID_UNSAFE"),
                 Contract(DDTREE_ARGS, "hybrid_refusal"),
                 Contract(DDTREE_ARGS, "is_on", ("text",)),

@@ -7,7 +7,7 @@ from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
 from ddtree_patcher.shape import Defines
 
-from ..files import DFLASH_INFO, fragments
+from ..files import DDTREE_WORKER, DFLASH_INFO, fragments
 
 _CLASS = fragments("dflash_info.py").definition("DDTreeVerifyInput")
 _NAMES = ("dataclass", "torch", "LogitsProcessorOutput", "ScheduleBatch")
@@ -24,6 +24,7 @@ class DFlashVerifyInput:
 
     def verify(self, *, batch, logits_output, page_size): ...
 """
+_OTHERS = {DDTREE_WORKER: "def linearise(verify_input, batch, logits_output): ...\n"}
 
 STEP = Step(
     id="verify-input",
@@ -32,7 +33,7 @@ STEP = Step(
         "A tree is verified with the same metadata as a DFLASH block and another mask, so its input is a DFLASH input "
         "that carries the tree's links and never falls back to the causal mask or the chain's commit."
     ),
-    requires=("enum",),
+    requires=("enum", "runtime"),
     variants=(
         Variant(
             "input_verifies",
@@ -46,16 +47,20 @@ STEP = Step(
                 ),
                 Contract(DFLASH_INFO, "DFlashVerifyInput.verify", ("self", "batch", "logits_output", "page_size")),
                 *(Contract(DFLASH_INFO, name) for name in _NAMES),
+                Contract(DDTREE_WORKER, "linearise", ("verify_input", "batch", "logits_output")),
             ),
         ),
     ),
     postcondition=(Defines(DFLASH_INFO, "DDTreeVerifyInput"),),
-    cases=(Case("input_verifies", {DFLASH_INFO: _BEFORE}, {DFLASH_INFO: f"{_BEFORE}\n\n{_CLASS}"}),),
+    cases=(Case("input_verifies", {DFLASH_INFO: _BEFORE, **_OTHERS}, {DFLASH_INFO: f"{_BEFORE}\n\n{_CLASS}"}),),
     refusals=(
-        Refusal({DFLASH_INFO: _BEFORE.replace(", page_size", "")}, StepOutcome.PRECONDITION_FAILED),
-        Refusal({DFLASH_INFO: _BEFORE.replace("import torch\n", "")}, StepOutcome.PRECONDITION_FAILED),
-        Refusal({DFLASH_INFO: _BEFORE + "\n\nclass DDTreeVerifyInput: ...\n"}, StepOutcome.HALF_UPSTREAMED),
-        Refusal({DFLASH_INFO: _BEFORE.replace("verify(self, *,", "check(self, *,")}, StepOutcome.ANCHOR_MISSING),
+        Refusal({DFLASH_INFO: _BEFORE.replace(", page_size", ""), **_OTHERS}, StepOutcome.PRECONDITION_FAILED),
+        Refusal({DFLASH_INFO: _BEFORE.replace("import torch\n", ""), **_OTHERS}, StepOutcome.PRECONDITION_FAILED),
+        Refusal({DFLASH_INFO: _BEFORE + "\n\nclass DDTreeVerifyInput: ...\n", **_OTHERS}, StepOutcome.HALF_UPSTREAMED),
+        Refusal(
+            {DFLASH_INFO: _BEFORE.replace("verify(self, *,", "check(self, *,"), **_OTHERS}, StepOutcome.ANCHOR_MISSING
+        ),
+        Refusal({DFLASH_INFO: _BEFORE, DDTREE_WORKER: "x = 1\n"}, StepOutcome.PRECONDITION_FAILED),
         Refusal({}, StepOutcome.FILE_MISSING),
     ),
 )

@@ -42,7 +42,7 @@ class DFlashWorker:
 """
 _OTHERS = {
     SPEC_INFO: "class SpeculativeAlgorithm:\n    def from_string(cls, name): ...\n    def is_ddtree(self): ...\n",
-    DDTREE_START: "def start_ddtree(worker, server_args): ...\n",
+    DDTREE_START: "def start_ddtree(worker, server_args, verify_input): ...\n",
     DFLASH_INFO: "class DDTreeVerifyInput:\n    def prepare_for_verify(self, batch, page_size): ...\n",
 }
 
@@ -82,7 +82,7 @@ STEP = Step(
                 Contract(DFLASH_WORKER, _PREPARE, ("self", "batch", "draft_input")),
                 Contract(SPEC_INFO, "SpeculativeAlgorithm.from_string", ("cls", "name")),
                 Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),
-                Contract(DDTREE_START, "start_ddtree", ("worker", "server_args")),
+                Contract(DDTREE_START, "start_ddtree", ("worker", "server_args", "verify_input")),
                 Contract(DFLASH_INFO, "DDTreeVerifyInput.prepare_for_verify", ("self", "batch", "page_size")),
             ),
         ),

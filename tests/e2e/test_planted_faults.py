@@ -1,0 +1,69 @@
+"""Each check fails where a fault of its kind is planted into the running engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from engine_server import EngineServer, InsideError
+from scripts import Script, assert_sound, compare_kv, outputs, requests, steps, tree_flags
+from test_kv import TOLERANCE
+
+from sglang_releases import SUPPORTED
+
+pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
+
+VERSION = SUPPORTED[-1]
+TREE = tree_flags(16, 4)
+SCRIPT: Script = [{"requests": requests()}]
+
+Play = Callable[..., dict[str, Any]]
+
+
+@pytest.mark.parametrize("fault", ["show_a_sibling", "keep_tree_order", "accept_a_sibling"])
+def test_wrong_tokens_are_seen(fault: str, play: Play) -> None:
+    plain = play(VERSION, "NONE", script=SCRIPT)
+    assert outputs(play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant=fault)) != outputs(plain)
+
+
+@pytest.mark.parametrize(
+    ("fault", "models"),
+    [("show_a_sibling", {"target"}), ("keep_tree_order", {"target", "draft"}), ("shift_hidden_rows", {"draft"})],
+)
+def test_wrong_kv_is_seen(fault: str, models: set[str], engines: Callable[..., EngineServer]) -> None:
+    worst = compare_kv(engines(VERSION), plant=fault)["worst"]
+    assert models <= {label.split()[0] for label, difference in worst.items() if difference > 100 * TOLERANCE}
+
+
+def test_a_drafter_that_is_given_the_wrong_rows_emits_the_right_tokens(play: Play) -> None:
+    """Why KV and acceptance are looked at too: greedy equality does not see a fault on the draft side."""
+    plain = play(VERSION, "NONE", script=SCRIPT)
+    assert outputs(play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant="shift_hidden_rows")) == outputs(plain)
+
+
+def test_lost_slots_are_seen(play: Play) -> None:
+    try:
+        run = play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant="keep_a_rejected_slot")
+    except InsideError as error:  # SGLang's own check, when it is idle
+        assert "leak" in str(error)
+    else:
+        assert any("nowhere" in fault for fault in run["faults"])
+
+
+def test_double_frees_are_seen(play: Play) -> None:
+    try:
+        run = play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant="free_a_slot_twice")
+    except InsideError as error:
+        assert "leak" in str(error)
+    else:
+        with pytest.raises(AssertionError):
+            assert_sound(run)
+        assert any("free and free" in fault for fault in run["faults"])
+
+
+def test_a_tree_without_siblings_is_seen(play: Play) -> None:
+    tree = play(VERSION, "DDTREE", *TREE, script=SCRIPT)
+    chain = play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant="ignore_siblings")
+    assert outputs(tree) == outputs(chain)
+    assert steps(tree) < steps(chain) == steps(play(VERSION, "DFLASH", script=SCRIPT))
