@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -108,17 +109,16 @@ def _checks(checks: tuple[CheckResult, ...], console: Console, *, verbose: bool)
 
 
 def _tables(checks: Sequence[CheckResult]) -> Iterator[Table]:
-    """What a tier measured: rows with the same columns make one table; it names their checks where they are several."""
-    rows = [(check.id, row) for check in checks for row in check.rows]
-    for columns, group in groupby(rows, key=lambda item: tuple(item[1])):
+    """What a tier measured: rows with the same columns, one after the other, make one table."""
+    rows = (row for check in checks for row in check.rows)
+    for columns, group in groupby(rows, key=tuple):
         mine = list(group)
-        several = len({check for check, _ in mine}) > 1
         table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("check", *columns) if several else columns:
-            numbers = any(_is_number(row.get(name)) for _, row in mine)
-            table.add_column(escape(name), justify="right" if numbers else "left", overflow="fold")
-        for check, row in mine:
-            table.add_row(*([escape(check)] if several else []), *(_cell(value) for value in row.values()))
+        for name in columns:
+            justify: Literal["left", "right"] = "right" if any(_is_number(row[name]) for row in mine) else "left"
+            table.add_column(escape(name), justify=justify, overflow="fold")
+        for row in mine:
+            table.add_row(*map(_cell, row.values()))
         yield table
 
 

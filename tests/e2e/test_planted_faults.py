@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from engine_server import EngineServer, InsideError
-from scripts import Script, assert_sound, compare_kv, outputs, requests, steps, tree_flags
+from scripts import BLOCK, Script, accept_lengths, assert_sound, compare_kv, outputs, requests, steps, tree_flags
 from test_kv import TOLERANCE
 
 from sglang_releases import SUPPORTED
@@ -29,17 +29,30 @@ def test_wrong_tokens_are_seen(fault: str, play: Play) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "models"),
-    [("show_a_sibling", {"target"}), ("keep_tree_order", {"target", "draft"}), ("shift_hidden_rows", {"draft"})],
+    [
+        ("show_a_sibling", {"target"}),
+        ("keep_tree_order", {"target", "draft"}),
+        ("shift_hidden_rows", {"draft"}),
+        ("keep_a_bonus_row", {"draft"}),
+    ],
 )
 def test_wrong_kv_is_seen(fault: str, models: set[str], engines: Callable[..., EngineServer]) -> None:
     worst = compare_kv(engines(VERSION), plant=fault)["worst"]
     assert models <= {label.split()[0] for label, difference in worst.items() if difference > 100 * TOLERANCE}
 
 
-def test_a_drafter_that_is_given_the_wrong_rows_emits_the_right_tokens(play: Play) -> None:
+@pytest.mark.parametrize("fault", ["shift_hidden_rows", "keep_a_bonus_row"])
+def test_a_drafter_that_is_given_the_wrong_rows_emits_the_right_tokens(fault: str, play: Play) -> None:
     """Why KV and acceptance are looked at too: greedy equality does not see a fault on the draft side."""
     plain = play(VERSION, "NONE", script=SCRIPT)
-    assert outputs(play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant="shift_hidden_rows")) == outputs(plain)
+    assert outputs(play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant=fault)) == outputs(plain)
+
+
+def test_a_bonus_row_in_the_drafters_context_is_seen_in_what_is_accepted(play: Play) -> None:
+    chain = play(VERSION, "DFLASH", script=SCRIPT)
+    tree = play(VERSION, "DDTREE", *tree_flags(BLOCK - 1, 1), script=SCRIPT, plant="keep_a_bonus_row")
+    assert outputs(tree) == outputs(chain)
+    assert accept_lengths(tree) != accept_lengths(chain)
 
 
 def test_lost_slots_are_seen(play: Play) -> None:

@@ -13,13 +13,17 @@ from sglang_releases import LATER, STEPS, WITHOUT_DFLASH
 
 pytestmark = pytest.mark.wheels
 
+_RUNTIME = "runtime requires flags requires enum"
 CHAINS = {
     "flags": "flags requires enum",
     "validation": "validation requires flags requires enum",
     "choices": "choices requires validation requires flags requires enum",
-    "verify-input": "verify-input requires enum",
-    "worker-import": "worker-import requires verify-input requires enum",
-    "worker-branch": "worker-branch requires validation requires flags requires enum",
+    "runtime": _RUNTIME,
+    "verify-input": f"verify-input requires {_RUNTIME}",
+    "worker-import": f"worker-import requires verify-input requires {_RUNTIME}",
+    "worker-branch": f"worker-branch requires worker-import requires verify-input requires {_RUNTIME}",
+    "graph-mask": "graph-mask requires enum",
+    "requests": "requests requires flags requires enum",
 }
 
 

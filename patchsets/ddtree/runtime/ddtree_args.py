@@ -220,7 +220,7 @@ def _refuse_bad_tree_size(server_args: ServerArgs) -> None:
     if server_args.speculative_ddtree_budget > MAX_TREE_BUDGET:
         raise ValueError(
             f"DDTREE needs --speculative-ddtree-budget to be at most {MAX_TREE_BUDGET} tree nodes, "
-            f"got {server_args.speculative_ddtree_budget}."
+            f"got {server_args.speculative_ddtree_budget}: to verify more costs more than the tokens that it could save."
         )
 
 
@@ -302,7 +302,7 @@ def _refuse_too_large_tree(server_args: ServerArgs, width: int) -> None:
     if width >= model_config.context_len:
         raise ValueError(
             f"DDTREE needs --speculative-ddtree-budget to fit into the context length of {model_config.context_len} "
-            f"tokens beside a prompt, got {server_args.speculative_ddtree_budget}."
+            f"tokens beside a prompt, got {server_args.speculative_ddtree_budget}. Lower it, or raise --context-length."
         )
 
 

@@ -120,17 +120,18 @@ def build_tree(
     where that is more. Candidates whose log-probability is not finite never enter. With `spine`, the prefixes of best
     candidates alone (what a chain drafter proposes) come first, as far as the budget goes, and the rest is best-first.
     """
-    _, positions, ranks = tokens.shape
+    bs, positions, ranks = tokens.shape
     if positions > _MAX_POSITIONS:
         raise ValueError(f"a tree has at most {_MAX_POSITIONS} drafted positions, got {positions}")
     plan = _plan(positions, ranks, budget, str(tokens.device))
-    costs = _costs(logprobs) << plan.index_bits
+    costs = (_costs(logprobs) << plan.index_bits).reshape(bs, -1)
+    keys = costs.index_select(1, plan.candidate).add_(plan.index)  # of every prefix that can enter, by its last token
     layers, parents, best = [], [], None
-    for depth, layer in enumerate(plan.layers):
-        here = costs[:, depth].index_select(1, layer.ranks)
+    for layer in plan.layers:
+        here = keys[:, layer.first : layer.first + len(layer.parents)]
         if best is not None:
-            here = here.add_(best.index_select(1, layer.parents)).clamp_max_(_EXCLUDED << plan.index_bits)
-        kept = here.add_(layer.index).topk(layer.size, dim=1, largest=False).values
+            here.add_(best.index_select(1, layer.parents)).clamp_max_(_EXCLUDED << plan.index_bits)
+        kept = here.topk(layer.size, dim=1, largest=False).values
         chosen = kept & plan.index_mask
         best = kept - chosen
         layers.append(best)
@@ -193,10 +194,8 @@ class _Layer:
     """The prefixes of one depth that can be among the best `budget`, as children of those of the depth before."""
 
     parents: torch.Tensor  # int64 [C]: which kept prefix of the depth before
-    ranks: torch.Tensor  # int64 [C]: which candidate
-    index: torch.Tensor  # int64 [C]: 0, 1, ...; ties are decided by it
     size: int  # how many are kept
-    first: int  # where this layer's rows begin in _Plan.origin_of
+    first: int  # where this layer's prefixes begin among those of all layers
 
 
 @dataclass(frozen=True)
@@ -207,6 +206,8 @@ class _Plan:
     layers: tuple[_Layer, ...]
     index_bits: int
     index_mask: int
+    candidate: torch.Tensor  # int64 [sum of C]: the last token of each prefix, among L * K candidates
+    index: torch.Tensor  # int64 [sum of C]: 0, 1, ... within its layer; ties are decided by it
     flat: torch.Tensor  # int64 [F]: 0, 1, ... over the kept prefixes of all layers, shallow ones first
     depth_of: torch.Tensor  # int64 [F]
     is_spine: torch.Tensor  # bool [F]: the first of its layer, which is the prefix of best candidates
@@ -218,6 +219,8 @@ def _plan(positions: int, ranks: int, budget: int, device: str) -> _Plan:
     if budget < 1 or ranks < 1 or positions < 1:
         raise ValueError(f"a tree needs a budget, positions and candidates, got {budget}, {positions}, {ranks}")
     layers: list[_Layer] = []
+    candidates: list[int] = []
+    index: list[int] = []
     origins: list[tuple[int, int]] = []
     sizes: list[int] = []
     kept = 1
@@ -230,16 +233,16 @@ def _plan(positions: int, ranks: int, budget: int, device: str) -> _Plan:
         layers.append(
             _Layer(
                 parents=torch.tensor([p for p, _ in pairs], device=device),
-                ranks=torch.tensor([r for _, r in pairs], device=device),
-                index=torch.arange(len(pairs), device=device),
                 size=min(most, len(pairs)),
                 first=len(origins),
             )
         )
+        candidates += [(depth - 1) * ranks + r for _, r in pairs]
+        index += range(len(pairs))
         origins += [(first_parent + p, r) for p, r in pairs]
         kept = layers[-1].size
         sizes.append(kept)
-    bits = max(sum(sizes), *(len(layer.index) for layer in layers)).bit_length()
+    bits = max(sum(sizes), *(len(layer.parents) for layer in layers)).bit_length()
     if bits + _EXCLUDED.bit_length() + 1 > 63:
         raise ValueError(f"a tree of budget {budget} over {positions} positions is too large")
     depths = [depth for depth, size in enumerate(sizes, 1) for _ in range(size)]
@@ -249,6 +252,8 @@ def _plan(positions: int, ranks: int, budget: int, device: str) -> _Plan:
         layers=tuple(layers),
         index_bits=bits,
         index_mask=(1 << bits) - 1,
+        candidate=torch.tensor(candidates, device=device),
+        index=torch.tensor(index, device=device),
         flat=torch.arange(len(depths), device=device),
         depth_of=torch.tensor(depths, device=device),
         is_spine=torch.tensor(firsts, device=device),
@@ -289,8 +294,7 @@ def packed_mask(tree: DraftTree, seen: torch.Tensor, prefix_lens: torch.Tensor, 
     mask = tree.is_node.reshape(-1).repeat_interleave(rows, output_size=total)
     first = (rows.cumsum(0) - rows).view(bs, width, 1) + lens.view(bs, 1, 1)
     cells = first + torch.arange(width, device=lens.device)
-    mask[cells.reshape(-1)] = seen.reshape(-1)
-    return mask
+    return mask.scatter_(0, cells.reshape(-1), seen.reshape(-1))
 
 
 def links(tree: DraftTree) -> tuple[torch.Tensor, torch.Tensor]:

@@ -142,7 +142,7 @@ def linearise(
         "draft_token_num": length,
     }
     return fields, LogitsProcessorOutput(
-        next_token_logits=_certain(chosen.reshape(-1), logits.shape[1]),
+        next_token_logits=_certain(chosen.reshape(-1), logits),
         hidden_states=_rows_of(logits_output.hidden_states, nodes, width),
     )
 
@@ -203,13 +203,17 @@ def _repeated(info: Any, width: int) -> Any:
     return repeated
 
 
-def _certain(tokens: torch.Tensor, vocab_size: int) -> torch.Tensor:
-    """Logits [rows, V] that leave one token a row: argmax takes it, and so does every draw."""
-    logits = torch.full((tokens.shape[0], vocab_size), float("-inf"), device=tokens.device)
-    return logits.scatter_(1, tokens[:, None], 0.0)
+def _certain(tokens: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """Logits [rows, V] that leave one token a row: argmax takes it, and so does every draw.
+
+    They are written over the first rows of `logits`, which the walk has consumed and which are large.
+    """
+    return logits[: tokens.shape[0]].fill_(float("-inf")).scatter_(1, tokens[:, None], 0.0)
 
 
-def _rows_of(hidden: torch.Tensor, nodes: torch.Tensor, width: int) -> torch.Tensor:
-    """The hidden states [bs * D, ...] of nodes [bs, D], from those of all nodes."""
+def _rows_of(hidden: torch.Tensor | None, nodes: torch.Tensor, width: int) -> torch.Tensor | None:
+    """The hidden states [bs * D, ...] of nodes [bs, D], from those of all nodes; DFLASH refuses None."""
+    if hidden is None:
+        return None
     hidden = hidden.view(-1, width, hidden.shape[-1])
     return hidden.gather(1, nodes[..., None].expand(-1, -1, hidden.shape[-1])).reshape(-1, hidden.shape[-1])

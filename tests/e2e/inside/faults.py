@@ -1,4 +1,7 @@
-"""Faults that are planted into a running engine, to prove that the checks see them."""
+"""Faults that are planted into an engine, to prove that the checks see them.
+
+Those that take None too may be planted before it starts.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,74 @@ def show_a_sibling(engine: Engine) -> None:
     runtime.verify_fields = verify_fields
 
 
+def verify_as_a_chain(_: Engine | None) -> None:
+    """The mask is causal in the order of the nodes."""
+    _change_visibility(lambda seen: torch.ones_like(seen).tril())
+
+
+def ignore_the_mask(_: Engine | None) -> None:
+    """Every node sees every node."""
+    _change_visibility(torch.ones_like)
+
+
+def show_the_node_before(_: Engine | None) -> None:
+    """As ``show_a_sibling``, before an engine starts."""
+    _change_visibility(lambda seen: seen | torch.ones_like(seen).tril().triu(-1))
+
+
+def hide_ancestors(_: Engine | None) -> None:
+    """A node sees the prefix and itself."""
+    _change_visibility(lambda seen: torch.eye(seen.shape[1], dtype=torch.bool).expand_as(seen))
+
+
+def read_a_rectangle(_: Engine | None) -> None:
+    """The mask is laid out as if every prefix were as long as the longest."""
+
+    def change(mask: torch.Tensor, tree: Any, prefix_lens: torch.Tensor, total: int) -> torch.Tensor:
+        width, longest, rows, start = tree.tokens.shape[1], int(prefix_lens.max()), [], 0
+        for length in prefix_lens.tolist():
+            end = start + width * (length + width)
+            request = mask[start:end].view(width, length + width)
+            rows.append(torch.nn.functional.pad(request, (0, longest - length)).reshape(-1))
+            start = end
+        return torch.cat(rows)[:total]
+
+    _change_masks(change)
+
+
+def hide_the_second_prefix(_: Engine | None) -> None:
+    """The second request of a batch sees its tree and not its prefix."""
+
+    def change(mask: torch.Tensor, tree: Any, prefix_lens: torch.Tensor, total: int) -> torch.Tensor:
+        width, lengths = tree.tokens.shape[1], prefix_lens.tolist()
+        if len(lengths) > 1:
+            start, length = width * (lengths[0] + width), lengths[1]
+            mask[start : start + width * (length + width)].view(width, -1)[:, :length] = False
+        return mask
+
+    _change_masks(change)
+
+
+def _change_visibility(change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """``change`` takes and gives which nodes a node attends to, bool [bs, W, W]."""
+    from sglang.srt.speculative import ddtree_worker
+
+    upstream = ddtree_worker.visibility
+    ddtree_worker.visibility = lambda table: change(upstream(table))
+
+
+def _change_masks(change: Callable[[torch.Tensor, Any, torch.Tensor, int], torch.Tensor]) -> None:
+    """``change`` takes and gives the packed mask."""
+    from sglang.srt.speculative import ddtree_worker
+
+    upstream = ddtree_worker.packed_mask
+
+    def packed_mask(tree: Any, seen: torch.Tensor, prefix_lens: torch.Tensor, total: int) -> torch.Tensor:
+        return change(upstream(tree, seen, prefix_lens, total), tree, prefix_lens, total)
+
+    ddtree_worker.packed_mask = packed_mask
+
+
 def keep_tree_order(engine: Engine) -> None:
     """The KV slots of the accepted nodes are committed in the order of the tree, and not in that of the path."""
 
@@ -44,6 +115,19 @@ def shift_hidden_rows(engine: Engine) -> None:
     def spoil(verify_input: Any, batch: Any, rows: torch.Tensor, result: Any) -> None:
         fields, output = result
         output.hidden_states = rows[:, : fields["draft_token_num"]].reshape(-1, rows.shape[-1])
+
+    _spoil_linearise(spoil)
+
+
+def keep_a_bonus_row(engine: Engine) -> None:
+    """The drafter is given, for the last accepted node, the hidden state of a node that was not accepted."""
+
+    def spoil(verify_input: Any, batch: Any, rows: torch.Tensor, result: Any) -> None:
+        fields, output = result
+        path, requests = verify_input.accepted_path, torch.arange(len(rows))
+        rejected = path.order[requests, path.lengths.clamp_max(rows.shape[1] - 1)]
+        hidden = output.hidden_states.view(len(rows), fields["draft_token_num"], -1)
+        hidden[requests, path.lengths - 1] = rows[requests, rejected]
 
     _spoil_linearise(spoil)
 

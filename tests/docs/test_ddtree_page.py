@@ -1,0 +1,142 @@
+"""docs/ddtree.md, docs/benchmarks.md and the README say what the code says: flags, variables, numbers, commands."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sglang_releases import LATER, SUPPORTED
+
+ROOT = Path(__file__).resolve().parents[2]
+DDTREE = ROOT / "patchsets" / "ddtree"
+PAGE = (ROOT / "docs" / "ddtree.md").read_text("utf-8")
+BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
+RUNTIME = "\n".join(path.read_text("utf-8") for path in sorted((DDTREE / "runtime").glob("*.py")))
+# One line each: continued lines are joined, comments are dropped.
+COMMANDS = [
+    line.partition(" #")[0].strip()
+    for document in (PAGE, README, *(path.read_text("utf-8") for path in ROOT.glob("docs/*.md")))
+    for block in re.findall(r"```\n(.*?)```", document, flags=re.S)
+    for line in block.replace("\\\n", " ").splitlines()
+]
+OWN = sorted({line for line in COMMANDS if line.startswith("ddtree-patch ")})
+SERVERS = sorted({line for line in COMMANDS if "sglang.launch_server" in line})
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+
+
+@pytest.fixture(scope="module")
+def ddtree_args() -> ModuleType:
+    """The runtime module that holds the rules of the arguments; it imports nothing heavy."""
+    spec = importlib.util.spec_from_file_location("ddtree_args", DDTREE / "runtime" / "ddtree_args.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def section(heading: str) -> str:
+    return PAGE.split(f"\n# {heading}\n")[1].split("\n# ")[0]
+
+
+@pytest.mark.parametrize("command", OWN)
+def test_commands_are_understood(command: str, run_cli: Callable[..., Any]) -> None:
+    run_cli(*shlex.split(command)[1:], "--help").expect(0)
+
+
+def test_targets_of_make_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = re.findall(r"\bmake ([a-z]+)\b(?=[`  ]| {2,}#)", README + BENCHMARKS)
+    assert {"demo", "test", "bench", "acceptance"} <= set(named)
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, flags=re.M), target
+
+
+@pytest.mark.wheels
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_flags_of_the_server_exist(version: str, tree: Callable[..., Path], run_cli: Callable[..., Any]) -> None:
+    site = tree(version)
+    run_cli("--root", site, "apply", "--verify", "none").expect(0)
+    server_args = (site / "sglang" / "srt" / "server_args.py").read_text("utf-8")
+    flags = set(FLAG.findall(" ".join([PAGE, *SERVERS]))) - {"--tier"}
+    assert len(SERVERS) >= 2 and len(flags) > 15
+    assert [flag for flag in sorted(flags) if f'"{flag}"' not in server_args] == []
+
+
+def test_variables_are_those_that_the_runtime_reads() -> None:
+    pattern = r"SGLANG_DDTREE_[A-Z_]+"
+    read = set(re.findall(rf'= "({pattern})"', RUNTIME))
+    table = set(re.findall(rf"^\| `({pattern})` \|", section("Environment variables"), flags=re.M))
+    assert table == read == set(re.findall(pattern, PAGE))
+    defaults = dict(re.findall(rf"^\| `({pattern})` \| (\S+) \|", PAGE, flags=re.M))
+    for name, constant in re.findall(r'os\.environ\.get\((\w+), "(\d)"\)', RUNTIME):
+        (variable,) = re.findall(rf'^{name} = "({pattern})"', RUNTIME, flags=re.M)
+        assert defaults[variable] == constant
+
+
+def test_words_that_switch_a_variable_off(ddtree_args: ModuleType) -> None:
+    (sentence,) = re.findall(r"A value that is empty, (.*?) is off", section("Environment variables"), flags=re.S)
+    for word in re.findall(r"`(\w+)`", sentence):
+        assert not ddtree_args.is_on(word)
+    assert not ddtree_args.is_on("") and ddtree_args.is_on("1")
+
+
+def test_numbers_of_the_flags(ddtree_args: ModuleType) -> None:
+    fragment = (DDTREE / "fragments" / "server_args.py").read_text("utf-8")
+    for document in (PAGE, README):
+        for name, default in re.findall(r"^\| `--speculative-ddtree-(budget|topk)` \| (\d+) \|", document, flags=re.M):
+            assert f"speculative_ddtree_{name}: int = {default}\n" in fragment
+        assert f"a budget above {ddtree_args.MAX_TREE_BUDGET}" in document
+    assert f"1 to {ddtree_args.MAX_TREE_BUDGET}" in PAGE
+
+
+def test_backends_and_width(ddtree_args: ModuleType) -> None:
+    names = " or ".join(f"`{name}`" for name in ddtree_args.TREE_MASK_BACKENDS)
+    assert f"must apply a tree mask: {names}." in PAGE
+    assert "max(budget + 1, B)" in section("Two widths")
+    assert (ddtree_args.verify_width(32, 16), ddtree_args.verify_width(7, 16)) == (33, 16)
+
+
+def test_log_lines_are_those_of_the_code() -> None:
+    """Numbers and what is put in for them aside."""
+    code = re.sub(r'"\s*f?"', "", RUNTIME)
+    for line in re.findall(r"^DDTREE: .*$", PAGE, flags=re.M):
+        for words in re.split(r"[\d.]+", line):
+            assert words.strip(" ,.)") in code, line
+    rows = re.findall(r"^\| ([a-z -]+) \| ", section("Numbers"), flags=re.M)
+    assert rows[0] == "in the line"
+    for name in rows[1:]:
+        assert f"{name} {{" in code, name
+
+
+def test_penalties_that_are_refused_are_named() -> None:
+    names = set(re.findall(r'^        "(\w+)": params\.', RUNTIME, flags=re.M))
+    assert names and all(f"`{name}`" in section("Sampling") for name in names)
+
+
+def test_releases() -> None:
+    row = ", ".join(SUPPORTED)
+    assert f"| SGLang | {row} |" in PAGE
+    text = " ".join(README.replace("\n> ", " ").split())
+    assert f"On SGLang {', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]} a patched server" in text
+    assert f"Releases {LATER[0]} to {LATER[-1]} have snapshots" in text
+
+
+def test_headings_are_in_the_contents() -> None:
+    contents, *_ = PAGE.split("\n# ")
+    for heading in re.findall(r"^# (.*)$", PAGE, flags=re.M)[1:]:
+        assert f"[{heading}](#" in contents, heading
+
+
+def test_figures_have_their_ground() -> None:
+    """Where figures are measured, the page says on what, and that no GPU was there."""
+    text = " ".join(BENCHMARKS.split())
+    for words in ("one thread", "torch 2.", "No GPU was at hand"):
+        assert words in text
