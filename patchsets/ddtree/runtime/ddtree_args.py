@@ -220,7 +220,7 @@ def _refuse_bad_tree_size(server_args: ServerArgs) -> None:
     if server_args.speculative_ddtree_budget > MAX_TREE_BUDGET:
         raise ValueError(
             f"DDTREE needs --speculative-ddtree-budget to be at most {MAX_TREE_BUDGET} tree nodes, "
-            f"got {server_args.speculative_ddtree_budget}: to verify more costs more than the tokens that it could save."
+            f"got {server_args.speculative_ddtree_budget}. Lower it: more nodes cost more than they save."
         )
 
 
