@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
 PAIR = Path(__file__).resolve().parents[1] / "models" / "tiny-pair"
 PROMPTS: list[dict[str, Any]] = json.loads((PAIR / "prompts.json").read_text("utf-8"))
 CHOSEN = [PROMPTS[number] for number in (0, 1, 4, 5, 8, 9)]  # two of json, code and prose each
+PAIR_BLOCK = 8
 TOKENS = 32
 LIMIT = 900.0
 ARGUMENTS = {"folder": str(PAIR), "prompts": [item["prompt"] for item in CHOSEN], "tokens": TOKENS}
@@ -74,4 +75,8 @@ def test_ddtree_drafts_and_accepts_what_an_exact_tree_does(
         assert here["verify_count"] == there["verify_count"], prompt["name"]
         assert here["accept_lengths"] == there["accept_lengths"], prompt["name"]
         assert here["trees"] == there["trees"], prompt["name"]
-    assert sum(one["verify_count"] for one in engine) < sum(one["verify_count"] for one in chain)
+    steps, chain_steps = (sum(one["verify_count"] for one in found) for found in (engine, chain))
+    if spine and budget == PAIR_BLOCK - 1:  # the spine alone fills the tree, which is then DFLASH's chain
+        assert steps == chain_steps
+    else:
+        assert steps < chain_steps

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import torch
 
+from . import shims
 from .models import Checkpoints
 
 NONE, DFLASH, DDTREE = "NONE", "DFLASH", "DDTREE"
 
-_PRELOADED = ("sglang.srt.managers.scheduler", "sglang.srt.models.llama", "sglang.srt.models.dflash")
+_PRELOADED = ("sglang.srt.managers.scheduler", "sglang.srt.models.registry")  # the registry loads every model class
 _ALWAYS = (
     *("--skip-tokenizer-init", "--log-level", "info", "--random-seed", "1", "--disable-overlap-schedule"),
     *("--max-total-tokens", "1024", "--max-running-requests", "4", "--context-length", "256"),
@@ -45,6 +46,7 @@ def preload() -> None:
         return
     os.environ["TRITON_INTERPRET"] = os.environ["SGLANG_USE_CPU_ENGINE"] = "1"  # read while they are imported
     torch.set_num_threads(1)  # before there are threads, which a fork would lose
+    shims.lighten_the_interpreter()
     for name in _PRELOADED:
         importlib.import_module(name)
 

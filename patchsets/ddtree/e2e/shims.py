@@ -1,7 +1,9 @@
-"""What the tiny models need changed in SGLang to run in float32; done to the loaded modules, never to a file."""
+"""What is changed for the tiny models to run in float32, and on a CPU; done to the loaded modules, never to a file."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from typing import Any
 
 
@@ -22,3 +24,41 @@ def draft_in_its_own_dtype() -> None:
         return upstream(self, input_ids, positions, forward_batch, *args, **kwargs)
 
     DFlashDraftModel.forward = forward
+
+
+def lighten_the_interpreter() -> None:
+    """Triton's interpreter does without what takes it half of its time and changes no result.
+
+    That is a check of every integer operation for overflow, which no GPU makes either, and a search through the
+    language at every call of a function for what has to be replaced in it, which is always the same. A version of
+    Triton that has no such thing stays as it is.
+    """
+    from triton.language import core
+    from triton.runtime import interpreter
+
+    builder: Any = getattr(interpreter, "interpreter_builder", None)
+    if hasattr(getattr(builder, "options", None), "sanitize_overflow"):
+        builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
+    if hasattr(interpreter, "_patch_builtin") and hasattr(interpreter, "_patch_attr"):
+        _remember_builtins(interpreter, core.is_builtin)
+
+
+def _remember_builtins(interpreter: Any, is_builtin: Any) -> None:
+    """They are looked up while nothing is replaced: what is replaced is not a builtin any more."""
+    tl = interpreter.tl
+    packages = (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base)
+    names = {
+        package: [name for name, member in inspect.getmembers(package) if is_builtin(member)] for package in packages
+    }
+    upstream = interpreter._patch_builtin
+
+    def patch_builtin(package: Any, *arguments: Any) -> None:
+        if package in names:
+            for name in names[package]:
+                member = getattr(package, name)
+                if is_builtin(member):
+                    interpreter._patch_attr(package, name, member, *arguments)
+        else:
+            upstream(package, *arguments)
+
+    interpreter._patch_builtin = patch_builtin

@@ -26,6 +26,7 @@ def decode(
 ) -> list[dict[str, Any]]:
     """For every prompt: the tokens, the accept lengths, and the drafted tree of every step as (token, parent) pairs."""
     _let_the_drafter_find_its_rope_theta()
+    _attend_in_large_blocks()
     models = Checkpoints(str(Path(folder) / "target"), str(Path(folder) / "draft"))
     engine = Engine(server_flags(models, algorithm, (*ROOM, *flags)))
     trees = _watch_trees(engine) if algorithm == "DDTREE" else {}
@@ -98,3 +99,16 @@ def _let_the_drafter_find_its_rope_theta() -> None:
 
     if not hasattr(Qwen3Config, "rope_theta"):
         Qwen3Config.rope_theta = property(rope_theta)
+
+
+def _attend_in_large_blocks() -> None:
+    """The interpreter's time goes by the number of operations, whatever their size: a prefix is one block, mostly."""
+    from sglang.srt.layers.attention.triton_ops import extend_attention
+
+    upstream = extend_attention._get_block_sizes_for_extend_attention
+
+    def block_sizes(*lengths: int) -> tuple[int, ...]:
+        *dimensions, block_m, _, warps = upstream(*lengths)
+        return (*dimensions, block_m, 128, warps)
+
+    extend_attention._get_block_sizes_for_extend_attention = block_sizes
