@@ -51,7 +51,7 @@ def test_the_right_engine_passes_and_its_pools_are_as_before(version: str, engin
         ("show_the_node_before", BRANCHES_SEE_EACH_OTHER),
         ("hide_ancestors", SEES_NO_ANCESTORS),
         ("read_a_rectangle", ""),  # it depends on the lengths how it shows
-        ("hide_the_second_prefix", DIFFERS_BESIDE_ANOTHER),
+        ("count_from_the_first_prefix", DIFFERS_BESIDE_ANOTHER),
     ],
 )
 @BOTH_ENDS

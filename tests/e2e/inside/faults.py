@@ -65,17 +65,17 @@ def read_a_rectangle(_: Engine | None) -> None:
     _change_masks(change)
 
 
-def hide_the_second_prefix(_: Engine | None) -> None:
-    """The second request of a batch sees its tree and not its prefix."""
+def count_from_the_first_prefix(_: Engine | None) -> None:
+    """The positions of every tree are counted from the end of the first request's prefix."""
+    from sglang.srt.speculative.ddtree_worker import DDTreeRuntime
 
-    def change(mask: torch.Tensor, tree: Any, prefix_lens: torch.Tensor, total: int) -> torch.Tensor:
-        width, lengths = tree.tokens.shape[1], prefix_lens.tolist()
-        if len(lengths) > 1:
-            start, length = width * (lengths[0] + width), lengths[1]
-            mask[start : start + width * (length + width)].view(width, -1)[:, :length] = False
-        return mask
+    upstream = DDTreeRuntime.verify_fields
 
-    _change_masks(change)
+    def verify_fields(runtime: Any, tree: Any, seq_lens: torch.Tensor, seq_lens_cpu: torch.Tensor) -> dict[str, Any]:
+        positions = (seq_lens[:1, None] + tree.depths).reshape(-1)
+        return {**upstream(runtime, tree, seq_lens, seq_lens_cpu), "positions": positions}
+
+    DDTreeRuntime.verify_fields = verify_fields
 
 
 def _change_visibility(change: Callable[[torch.Tensor], torch.Tensor]) -> None:
