@@ -41,7 +41,7 @@ pytest: $(VENV)/dev $(SGLANG)/ready wheels ## the tests alone
 bench: $(VENV)/dev $(SGLANG)/ready ## the speed that is promised, as ratios measured in one run
 	PYTHONPATH=tools $(VENV)/bin/python tests/benchmarks/bench.py
 
-acceptance: $(VENV)/dev $(SGLANG)/ready ## what a tree saves on the trained pair: verify steps by budget, in the engine and in plain torch (20 minutes)
+acceptance: $(VENV)/dev $(SGLANG)/ready ## what a tree saves on the trained pair: verify steps by budget, in the engine and in plain torch (12 minutes)
 	PYTHONPATH=tests:tests/e2e:tools $(VENV)/bin/python tests/benchmarks/acceptance.py
 
 snapshots: $(VENV)/tool ## capture every snapshot anew, from the wheels
