@@ -174,7 +174,7 @@ SELECTIONS = {
     "empty": (("--step", ""), "there is no step ''", STEPS),
     "without any requirement": (
         ("--step", "worker-branch"),
-        "worker-branch requires validation requires flags requires enum",
+        "worker-branch requires worker-import requires verify-input requires runtime requires flags requires enum",
         "--through worker-branch",
     ),
     "with a gap": (
