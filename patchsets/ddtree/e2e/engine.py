@@ -180,9 +180,6 @@ class LogCapture(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(f"{record.levelname} {record.getMessage()}")
 
-    def having(self, words: str) -> list[str]:
-        return [line for line in self.lines if words in line]
-
 
 def _capture_logs() -> LogCapture:
     handler = LogCapture()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Sequence
+from functools import cache
 
 import torch
 
@@ -21,17 +22,8 @@ _ALWAYS = (
 )
 _ON_THE_CPU = (
     # The interpreter computes bfloat16 wrong, and its time goes by the number of programs a kernel is launched with.
-    *(
-        "--device",
-        "cpu",
-        "--dtype",
-        "float32",
-        "--attention-backend",
-        "triton",
-        "--triton-attention-num-kv-splits",
-        "1",
-    ),
-    *("--sampling-backend", "pytorch", "--disable-cuda-graph"),
+    *("--device", "cpu", "--dtype", "float32", "--attention-backend", "triton"),
+    *("--triton-attention-num-kv-splits", "1", "--sampling-backend", "pytorch", "--disable-cuda-graph"),
 )
 _ON_THE_GPU = ("--dtype", "float16")  # fewer near-ties than bfloat16, which could flip a greedy choice
 
@@ -40,8 +32,12 @@ def has_gpu() -> bool:
     return bool(torch.cuda.is_available())
 
 
+@cache
 def preload() -> None:
-    """Loads SGLang as for a server, once for all forks; with a GPU each fork loads its own, as CUDA survives none."""
+    """Loads SGLang as for a server, once for all forks, however often it is called.
+
+    With a GPU each fork loads its own, as CUDA survives none.
+    """
     if has_gpu():
         return
     os.environ["TRITON_INTERPRET"] = os.environ["SGLANG_USE_CPU_ENGINE"] = "1"  # read while they are imported

@@ -44,21 +44,15 @@ def lighten_the_interpreter() -> None:
 
 
 def _remember_builtins(interpreter: Any, is_builtin: Any) -> None:
-    """They are looked up while nothing is replaced: what is replaced is not a builtin any more."""
-    tl = interpreter.tl
-    packages = (tl, tl.core, tl.math, tl.tensor, tl.core.tensor_descriptor_base)
-    names = {
-        package: [name for name, member in inspect.getmembers(package) if is_builtin(member)] for package in packages
-    }
-    upstream = interpreter._patch_builtin
+    """Each package is searched at its first call, when nothing in it is replaced: what is replaced is no builtin."""
+    names: dict[Any, list[str]] = {}
 
     def patch_builtin(package: Any, *arguments: Any) -> None:
-        if package in names:
-            for name in names[package]:
-                member = getattr(package, name)
-                if is_builtin(member):
-                    interpreter._patch_attr(package, name, member, *arguments)
-        else:
-            upstream(package, *arguments)
+        if package not in names:
+            names[package] = [name for name, member in inspect.getmembers(package) if is_builtin(member)]
+        for name in names[package]:
+            member = getattr(package, name)
+            if is_builtin(member):
+                interpreter._patch_attr(package, name, member, *arguments)
 
     interpreter._patch_builtin = patch_builtin
