@@ -13,6 +13,7 @@ from .add_enum_member import AddEnumMember
 from .add_field import AddField
 from .add_file import AddFile
 from .add_method import AddMethod
+from .add_stamped_file import AddStampedFile
 from .anchors import Anchor
 from .edit_condition import EditCondition
 from .ensure_import import EnsureImport
@@ -20,6 +21,7 @@ from .extend_literal import ExtendLiteral
 from .fragment import Fragments
 from .insert_after import InsertAfter
 from .insert_before import InsertBefore
+from .insert_last import InsertLast
 from .replace_expression import ReplaceExpression
 from .result import AlreadySo, Candidate, Found, Location, NotFound, Splice, apply_splices
 from .source import Source
@@ -44,6 +46,7 @@ __all__ = [
     "AddField",
     "AddFile",
     "AddMethod",
+    "AddStampedFile",
     "AlreadySo",
     "Anchor",
     "Candidate",
@@ -55,6 +58,7 @@ __all__ = [
     "Fragments",
     "InsertAfter",
     "InsertBefore",
+    "InsertLast",
     "Location",
     "NotFound",
     "ReplaceExpression",

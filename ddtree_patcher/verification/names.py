@@ -20,8 +20,11 @@ class Import:
 
 
 def imports_of(tree: ast.Module, package: str, module: str, *, is_package: bool) -> Iterator[Import]:
-    """Every import of the package's own modules, wherever it stands in the file, relative ones resolved."""
-    for node in ast.walk(tree):
+    """Every import of the package's own modules, wherever it stands in the file, relative ones resolved.
+
+    Not those that the code expects to fail: the body of a ``try`` that handles ``ImportError``.
+    """
+    for node in _unguarded(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.partition(".")[0] == package:
@@ -31,6 +34,19 @@ def imports_of(tree: ast.Module, package: str, module: str, *, is_package: bool)
             if base.partition(".")[0] == package:
                 for alias in node.names:
                     yield Import(base, alias.name, node.lineno)
+
+
+def _unguarded(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    guarded = node.body if isinstance(node, ast.Try) and any(map(_expects_no_module, node.handlers)) else []
+    for child in ast.iter_child_nodes(node):
+        if child not in guarded:
+            yield from _unguarded(child)
+
+
+def _expects_no_module(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(isinstance(item, ast.Name) and item.id in ("ImportError", "ModuleNotFoundError") for item in caught)
 
 
 class Resolver:

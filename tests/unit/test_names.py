@@ -148,3 +148,23 @@ class TestResolver:
 )
 def test_the_name_of_a_module(path: str, name: str) -> None:
     assert module_name(path) == name
+
+
+def test_an_import_that_the_code_expects_to_fail_is_not_one_that_has_to_resolve() -> None:
+    """How code that runs on several releases asks which one it is on."""
+    tree = ast.parse(
+        "try:\n"
+        "    from pkg.new import a\n"
+        "    if x:\n"
+        "        import pkg.newer\n"
+        "except (AttributeError, ImportError):\n"
+        "    from pkg.old import b\n"
+        "else:\n"
+        "    from pkg.base import c\n"
+        "try:\n"
+        "    from pkg.other import d\n"
+        "except ValueError:\n"
+        "    pass\n"
+    )
+    found = [(item.module, item.name) for item in imports_of(tree, "pkg", "pkg.m", is_package=False)]
+    assert found == [("pkg.old", "b"), ("pkg.base", "c"), ("pkg.other", "d")]
