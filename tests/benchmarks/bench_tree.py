@@ -96,7 +96,7 @@ class Bench:
             "build": self.build,
             "ancestors": lambda: ancestors(self.tree),
             "visibility": lambda: visibility(self.table),
-            "packed mask": lambda: packed_mask(self.tree, self.seen, self.prefixes, self.total),
+            "packed mask": lambda: packed_mask(self.seen, self.prefixes, self.total),
             "links": lambda: links(self.tree),
             "walk": lambda: walk(self.tree, self.table, self.choices),
             FROM_LOGITS: self.from_logits,

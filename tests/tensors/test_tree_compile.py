@@ -49,7 +49,7 @@ def test_the_packed_mask_is_every_request_s_own_mask_in_turn(
         real = len(nodes(tree, request))
         rows = heap_tree.mask(nodes(tree, request))
         for number in range(tree.tokens.shape[1]):
-            expected += [number < real] * prefix  # the whole prefix; padding sees none of it
+            expected += [True] * prefix  # the whole prefix; nobody reads what padding saw
             expected += [
                 rows[number][column] if number < real > column else column == number
                 for column in range(tree.tokens.shape[1])
@@ -73,7 +73,18 @@ def test_prefix_lengths_may_be_int32_as_sglang_keeps_them() -> None:
     lens = torch.tensor([3, 0, 11])
     total = int((7 * (lens + 7)).sum())
     seen = visibility(ancestors(tree))
-    assert torch.equal(packed_mask(tree, seen, lens.int(), total), packed_mask(tree, seen, lens, total))
+    assert torch.equal(packed_mask(seen, lens.int(), total), packed_mask(seen, lens, total))
+
+
+def test_a_size_that_is_only_a_bound_leaves_the_rest_true() -> None:
+    """Under overlap scheduling the host knows the lengths of the step before, and how far they can have grown."""
+    tree = drafted(seed=5, bs=3, positions=4, vocabulary=40, ranks=3).tree(6)
+    lens = torch.tensor([3, 0, 11])
+    total = int((7 * (lens + 7)).sum())
+    seen = visibility(ancestors(tree))
+    bounded = packed_mask(seen, lens, total + 100)
+    assert torch.equal(bounded[:total], packed_mask(seen, lens, total))
+    assert bounded[total:].all() and bounded.numel() == total + 100
 
 
 @given(anything(), budgets, spines, widths)
@@ -106,4 +117,4 @@ def test_following_the_links_visits_every_node_once(batch: Batch, budget: int, s
 def pack(tree: DraftTree, prefixes: list[int]) -> torch.Tensor:
     width = tree.tokens.shape[1]
     total = sum(width * (prefix + width) for prefix in prefixes)
-    return packed_mask(tree, visibility(ancestors(tree)), torch.tensor(prefixes), total)
+    return packed_mask(visibility(ancestors(tree)), torch.tensor(prefixes), total)

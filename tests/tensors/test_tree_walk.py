@@ -100,15 +100,17 @@ def test_a_request_walks_the_same_alone_and_in_a_batch(batch: Batch, budget: int
         assert alone.bonus[0] == together.bonus[request]
 
 
-@given(anything(), budgets, spines, widths, seeds)
+@given(anything(), budgets, spines, widths, seeds, st.booleans())
 def test_a_chain_verifier_accepts_exactly_the_path(
-    batch: Batch, budget: int, spine: bool, width: int, seed: int
+    batch: Batch, budget: int, spine: bool, width: int, seed: int, whole: bool
 ) -> None:
+    """However long the chain has to be: DFLASH's own verification takes a whole block."""
     tree = batch.tree(budget, width=width, spine=spine)
     choices = agreeing(tree, seed)
     path = walked(tree, choices)
-    proposed, chosen = chain_of(tree, path, choices)
-    assert proposed.shape == chosen.shape == (len(batch), tree.max_depth + 1)
+    length = tree.tokens.shape[1] if whole else 0
+    proposed, chosen = chain_of(tree, path, choices, length)
+    assert proposed.shape == chosen.shape == (len(batch), length or tree.max_depth + 1)
     for request in range(len(batch)):
         offered, wanted = proposed[request].tolist(), chosen[request].tolist()
         accepted = 0

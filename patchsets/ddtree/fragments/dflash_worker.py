@@ -37,8 +37,9 @@ def start(self: Any, server_args: Any) -> None:
 def prepare_verify(self: Any, batch: Any, block_ids: Any, draft_hidden: Any, lm_head: Any) -> None:
     """After ``draft_hidden = draft_hidden.view(...)``: DFLASH would draft a chain from here on."""
     if self.speculative_algorithm.is_ddtree():
-        tree = self.ddtree.draft(block_ids[:, 0], draft_hidden[:, 1:], lm_head)
-        verify_input = DDTreeVerifyInput(**self.ddtree.verify_fields(tree, batch.seq_lens, batch.seq_lens_cpu))
+        self.ddtree.best_chain(draft_hidden[:, 1:].reshape(-1, draft_hidden.shape[-1]), lm_head)
+        tree = self.ddtree.draft(block_ids[:, 0])
+        verify_input = DDTreeVerifyInput(**self.ddtree.verify_fields(tree, batch.seq_lens))
         verify_input.prepare_for_verify(batch, self.page_size)
         batch.forward_mode = ForwardMode.TARGET_VERIFY
         batch.spec_info = verify_input

@@ -5,7 +5,8 @@ fails, the tokens are wrong. So before the first request a tree of two branches 
 lengths at once and through the captured graph where there is one:
 
 - changing a node of one branch must change the logits of its descendants, and must leave the other branch's alone;
-- the second request alone must get the logits that it got beside the first.
+- the second request alone must get the logits that it got beside the first;
+- where accepted entries of the KV cache are moved (from 0.5.14 on), the pool must be able to move them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 from sglang.srt.model_executor.forward_batch_info import CaptureHiddenMode, ForwardBatch, ForwardMode
+from sglang.srt.speculative.ddtree_resolution import moves_kv_cache
 from sglang.srt.speculative.ddtree_tree import DraftTree
 
 # Shares of the change that a node makes in its own branch. Another branch may change by rounding alone; the same
@@ -39,6 +41,8 @@ def check_tree_attention(runtime: Any, target: Any, verify_input: Any) -> str:
         before = bench.logits(changed=False)
         after = bench.logits(changed=True)
         alone = bench.logits(changed=False, only=bench.bs - 1)
+        if moves_kv_cache():
+            bench.move_onto_itself()
     change = (after - before).abs().amax(-1).view(bench.bs, bench.width)
     branch = torch.arange(bench.width, device=change.device) % 2 == 1
     effect, leak = float(change[:, branch].amin()), float(change[:, ~branch].amax())
@@ -85,22 +89,34 @@ class _Bench:
 
     def __enter__(self) -> _Bench:
         self.rows = self.table[: self.bs].clone()
-        self.state = self.allocator.backup_state()
-        each = 1 + 2 * self.width
-        slots = self.allocator.alloc(self.bs * each)
-        if slots is None or each > self.table.shape[1]:
-            self.allocator.restore_state(self.state)
+        page = int(self.allocator.page_size)
+        each = -(-(1 + 2 * self.width) // page) * page
+        slots = self.allocator.alloc(self.bs * each) if each <= self.table.shape[1] else None
+        if slots is None:
             raise SelfCheckError(
                 f"DDTREE: a verify width of {self.width} nodes is more than this server has room for "
                 f"({self.allocator.available_size()} KV cache slots, {self.table.shape[1]} tokens a request). "
                 "Lower --speculative-ddtree-budget."
             )
+        self.slots = slots
         self.table[: self.bs, :each] = slots.view(self.bs, each).to(self.table.dtype)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.table[: self.bs] = self.rows
-        self.allocator.restore_state(self.state)
+        self.allocator.free(self.slots)
+
+    def move_onto_itself(self) -> None:
+        """As after a verification in which every request took some path; some pools cannot move their entries."""
+        slots = self.slots[: self.bs * self.width].to(torch.int64)
+        try:
+            self.allocator.get_kvcache().move_kv_cache(slots, slots)
+        except (NotImplementedError, AssertionError, AttributeError) as error:
+            raise SelfCheckError(
+                f"DDTREE: the KV cache of this target ({type(self.allocator.get_kvcache()).__name__}) cannot move its "
+                f"entries, which a tree needs after every verification: {error or type(error).__name__}. "
+                "Use --speculative-algorithm DFLASH."
+            ) from error
 
     def fill_prefixes(self) -> None:
         """Verify a chain after the first slot, so that the prefixes hold keys and values of real tokens."""
@@ -138,7 +154,8 @@ class _Bench:
         on_host, lens = lens[which], lens[which].to(device)
         rows = torch.arange(self.bs, device=device)[which]
         places = lens[:, None] + torch.arange(self.width, device=device)
-        spec_info = self.verify_input(**self.runtime.verify_fields(tree, lens, on_host))
+        spec_info = self.verify_input(**self.runtime.verify_fields(tree, lens))
+        spec_info.mask_tree(lens, on_host)
         wanted = {
             "forward_mode": ForwardMode.TARGET_VERIFY,
             "batch_size": len(rows),
@@ -151,17 +168,34 @@ class _Bench:
             "positions": spec_info.positions,
             "spec_algorithm": self.target.spec_algorithm,
             "spec_info": spec_info,
-            "mrope_positions": spec_info.positions.expand(3, -1) if self.target.model_is_mrope else None,
+            "mrope_positions": spec_info.positions.expand(3, -1) if _is_mrope(self.target) else None,
             "capture_hidden_mode": CaptureHiddenMode.FULL,
-            # Fields of 0.5.11 to 0.5.12.post1.
-            "req_to_token_pool": self.target.req_to_token_pool,
-            "token_to_kv_pool": self.target.token_to_kv_pool,
-            "attn_backend": self.target.attn_backend,
         }
         known = {item.name for item in fields(ForwardBatch)}
-        batch = ForwardBatch(**{name: value for name, value in wanted.items() if name in known})
+        for name in known & {"req_to_token_pool", "token_to_kv_pool", "attn_backend"}:  # to 0.5.12.post1
+            wanted[name] = getattr(self.target, name)
+        batch = ForwardBatch(**wanted)
+        if hasattr(spec_info, "kv_loc_plan"):
+            self._plan(batch)
         output = self.target.forward(batch).logits_output
         return output.next_token_logits.float().clone()
+
+    def _plan(self, batch: Any) -> None:
+        """From 0.5.22 on: where the forward reads and writes, in the ids of the pool."""
+        translator = self.target.kv_index_translator
+        translator.plan(
+            req_pool_indices=batch.req_pool_indices,
+            seq_lens=batch.seq_lens,
+            seq_lens_cpu=batch.seq_lens_cpu,
+            write_virtual=batch.out_cache_loc,
+            read_extent=self.width,
+        ).bind(batch, translator)
+
+
+def _is_mrope(target: Any) -> bool:
+    """Whether positions have three axes: asked of the runner, and from 0.5.16 on of its configuration."""
+    holder = target if hasattr(target, "model_is_mrope") else target.model_config
+    return bool(holder.model_is_mrope)
 
 
 def _part(value: Any, which: slice) -> Any:

@@ -6,7 +6,10 @@ import logging
 import os
 from typing import Any
 
+from sglang.srt.distributed import get_tp_group
 from sglang.srt.speculative.ddtree_args import HYBRID_UNSAFE, hybrid_refusal, is_on
+from sglang.srt.speculative.ddtree_config import spec_config
+from sglang.srt.speculative.ddtree_patchset import PATCHSET_DIGEST, PATCHSET_ID, PATCHSET_VERSION
 from sglang.srt.speculative.ddtree_selfcheck import check_tree_attention
 from sglang.srt.speculative.ddtree_worker import DDTreeRuntime
 
@@ -21,13 +24,17 @@ def start_ddtree(worker: Any, server_args: Any, verify_input: Any) -> DDTreeRunt
 
     `verify_input` is the class of the target's inputs, dflash_info.DDTreeVerifyInput.
     """
+    logger.info("DDTREE: patchset %s %s (%s).", PATCHSET_ID, PATCHSET_VERSION, PATCHSET_DIGEST)
     target = worker.target_worker.model_runner
     _refuse_other_vocabulary(target, worker.draft_model_runner)
+    _refuse_dependent_positions(worker)
     is_hybrid = _is_hybrid(target)
-    if is_hybrid and not server_args.speculative_ddtree_allow_hybrid_unsafe:
+    if is_hybrid and not spec_config(server_args).speculative_ddtree_allow_hybrid_unsafe:
         raise ValueError(hybrid_refusal())
     runtime = DDTreeRuntime(server_args, target, int(worker.block_size))
-    runtime.statistics.reports = worker.tp_rank == 0
+    runtime.statistics.reports = get_tp_group().rank_in_group == 0
+    # DFLASH would warn that it cannot sample here; a tree is sampled at its nodes, by the release's own sampler.
+    worker._warned_sampling_fallback = True
     if is_hybrid:
         logger.warning("%s The start-up self-check is left out.", HYBRID_UNSAFE)
     elif not is_on(os.environ.get(SELF_CHECK_VARIABLE, "1")):
@@ -39,11 +46,33 @@ def start_ddtree(worker: Any, server_args: Any, verify_input: Any) -> DDTreeRunt
 
 def _is_hybrid(target: Any) -> bool:
     """Asked of the running model: a remote configuration may hide from the arguments what its layers are."""
-    return target.mambaish_config is not None or hasattr(target.attn_backend, "update_mamba_state_after_mtp_verify")
+    try:
+        from sglang.srt.configs.hybrid_arch import mambaish_config
+    except ImportError:
+        config = target.mambaish_config
+    else:
+        config = mambaish_config(target.model_config)
+    return config is not None or hasattr(target.attn_backend, "update_mamba_state_after_mtp_verify")
+
+
+def _refuse_dependent_positions(worker: Any) -> None:
+    """Draft models of later releases that choose a token by the ones before it have no marginals to build a tree of."""
+    draft_model = worker.draft_model
+    for attribute, head in (
+        ("candidate_selector", "a candidate selector (DFlash2)"),
+        ("lilicorr", "a LiLiCorr head"),
+        ("prefix_gru", "a Domino head"),
+    ):
+        if getattr(draft_model, attribute, None) is not None:
+            raise ValueError(
+                f"DDTREE needs a draft model that fills its positions independently, and this one has {head}. Use "
+                "--speculative-algorithm DFLASH, or a plain DFlash drafter with --speculative-draft-model-path."
+            )
 
 
 def _refuse_other_vocabulary(target: Any, drafter: Any) -> None:
-    sizes = int(target.model_config.vocab_size), int(drafter.model_config.vocab_size)
+    own = int(target.model_config.vocab_size)
+    sizes = own, int(drafter.model_config.vocab_size or own)  # a drafter without one borrows the target's
     if sizes[0] != sizes[1]:
         raise ValueError(
             f"DDTREE needs a draft model of the target's vocabulary: the target has {sizes[0]} tokens, the draft model "

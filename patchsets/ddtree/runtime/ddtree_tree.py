@@ -281,19 +281,21 @@ def visibility(table: torch.Tensor) -> torch.Tensor:
     return torch.zeros((bs, width, width), dtype=torch.bool, device=table.device).scatter_(2, seen, True)
 
 
-def packed_mask(tree: DraftTree, seen: torch.Tensor, prefix_lens: torch.Tensor, total: int) -> torch.Tensor:
-    """The mask that Triton and FlashInfer read: bool [total], request after request.
+def packed_mask(seen: torch.Tensor, prefix_lens: torch.Tensor, size: int) -> torch.Tensor:
+    """The mask that Triton and FlashInfer read: bool [size], request after request.
 
     A request has W rows of prefix + W entries, True where the node may attend: the whole prefix, and `seen` (from
-    :func:`visibility`). Padding sees itself alone. `prefix_lens` is [bs] on the device; `total` is the sum of
-    W * (prefix + W), which the host knows.
+    :func:`visibility`, bool [bs, W, W]). `prefix_lens` is [bs] on the device. `size` is at least the sum of
+    W * (prefix + W): where the host knows no more than a bound of the lengths, what is left over is True and never
+    read.
     """
-    bs, width = tree.tokens.shape
+    bs, width, _ = seen.shape
     lens = prefix_lens.to(torch.int64)
-    rows = (lens + width).repeat_interleave(width, output_size=bs * width)
-    mask = tree.is_node.reshape(-1).repeat_interleave(rows, output_size=total)
-    first = (rows.cumsum(0) - rows).view(bs, width, 1) + lens.view(bs, 1, 1)
-    cells = first + torch.arange(width, device=lens.device)
+    ends = (width * (lens + width)).cumsum(0)
+    starts = torch.cat([ends.new_zeros(1), ends[:-1]])
+    node = torch.arange(width, device=lens.device)
+    cells = starts.view(bs, 1, 1) + (node[:, None] + 1) * lens.view(bs, 1, 1) + node[:, None] * width + node
+    mask = torch.ones(size, dtype=torch.bool, device=lens.device)
     return mask.scatter_(0, cells.reshape(-1), seen.reshape(-1))
 
 
@@ -334,13 +336,13 @@ def walk(tree: DraftTree, table: torch.Tensor, choices: torch.Tensor) -> Path:
     return Path(order, lengths, choices.gather(1, last).squeeze(1), left_chain)
 
 
-def chain_of(tree: DraftTree, path: Path, choices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The accepted path as a chain of D = max_depth + 1 tokens: what was proposed, and the target's choice after each.
+def chain_of(tree: DraftTree, path: Path, choices: torch.Tensor, length: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """The accepted path as a chain of tokens: what was proposed, and the target's choice after each.
 
-    Two int64 [bs, D]. A chain verifier that compares them accepts exactly the path: after it, the proposed token
-    differs from what the target chose.
+    Two int64 [bs, L], L being `length` or D where that is more. A chain verifier that compares them accepts exactly
+    the path: after it, the proposed token differs from what the target chose.
     """
-    nodes = path.order[:, : tree.max_depth + 1]
+    nodes = path.order[:, : max(length, tree.max_depth + 1)]
     proposed, chosen = tree.tokens.gather(1, nodes), choices.gather(1, nodes)
     beyond = torch.arange(nodes.shape[1], device=nodes.device) >= path.lengths[:, None]
     other = torch.where(path.bonus == 0, 1, 0)[:, None]

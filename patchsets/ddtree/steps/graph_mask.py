@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from ddtree_patcher.codemods import Anchor, InsertAfter
+from ddtree_patcher.codemods import Anchor, InsertAfter, ReplaceExpression
 from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
-from ddtree_patcher.shape import HasFile
+from ddtree_patcher.shape import Defines, HasFile, Lacks
 
-from ..files import CUDA_GRAPH_RUNNER, SPEC_INFO, fragments, indented
+from ..files import CUDA_GRAPH_RUNNER, DECODE_GRAPH_RUNNER, SPEC_INFO, fragments, indented
 
 _CODE = fragments("cuda_graph_runner.py").body("capture_mask")
-_POLICY = Anchor("_, build_custom_mask = resolve_dflash_verify_mask_policy(...)", scope="CudaGraphRunner.get_spec_info")
+_POLICY = "_, build_custom_mask = resolve_dflash_verify_mask_policy(...)"
+_OLD_SCOPE = "CudaGraphRunner.get_spec_info"
+_SCOPE = "DecodeCudaGraphRunner.get_spec_info"
+_MASK = InsertAfter(DECODE_GRAPH_RUNNER, Anchor(_POLICY, scope=_SCOPE), _CODE)
+# The same number for every algorithm but DDTREE, whose drafter captures fewer rows than its target.
+_SHARED_WIDTH = "self.model_runner.server_args.speculative_num_draft_tokens"
+_OWN_WIDTH = "int(self.num_tokens_per_bs)"
+_PER_REQ = Defines(SPEC_INFO, "SpeculativeAlgorithm.get_num_tokens_per_req_for_target_verify")
 
 _BEFORE = """\
 class CudaGraphRunner:
@@ -22,7 +29,18 @@ class CudaGraphRunner:
             )
             spec_info = DFlashVerifyInput(custom_mask=build_custom_mask)
 """
-_OTHERS = {SPEC_INFO: "class SpeculativeAlgorithm:\n    def is_ddtree(self): ...\n"}
+_DECODE_BEFORE = _BEFORE.replace("class Cuda", "class DecodeCuda")
+_WIDE_BEFORE = _DECODE_BEFORE.replace("custom_mask=build", f"draft_token_num={_SHARED_WIDTH}, custom_mask=build")
+_PREDICATE = "class SpeculativeAlgorithm:\n    def is_ddtree(self): ...\n"
+_OTHERS = {SPEC_INFO: _PREDICATE}
+_HOOKED = {SPEC_INFO: _PREDICATE + "\n    def get_num_tokens_per_req_for_target_verify(self): ...\n"}
+
+
+def _after(before: str) -> str:
+    return before.replace("            spec_info", indented(_CODE, " " * 12) + "            spec_info").replace(
+        _SHARED_WIDTH, _OWN_WIDTH
+    )
+
 
 STEP = Step(
     id="graph-mask",
@@ -32,23 +50,35 @@ STEP = Step(
         "graph without a mask would replay a tree as a chain: no error, wrong tokens."
     ),
     requires=("enum",),
+    contract=(Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),),
     variants=(
         Variant(
             "cuda_graph_runner",
             when=(HasFile(CUDA_GRAPH_RUNNER),),
-            edits=(InsertAfter(CUDA_GRAPH_RUNNER, _POLICY, _CODE),),
-            contract=(Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),),
+            edits=(InsertAfter(CUDA_GRAPH_RUNNER, Anchor(_POLICY, scope=_OLD_SCOPE), _CODE),),
+        ),
+        Variant(
+            "decode_runner_shared_width",
+            when=(HasFile(DECODE_GRAPH_RUNNER), Lacks(HasFile(CUDA_GRAPH_RUNNER)), Lacks(_PER_REQ)),
+            edits=(_MASK, ReplaceExpression(DECODE_GRAPH_RUNNER, _SCOPE, _SHARED_WIDTH, _OWN_WIDTH)),
+        ),
+        Variant(
+            "decode_runner_own_width",
+            when=(HasFile(DECODE_GRAPH_RUNNER), Lacks(HasFile(CUDA_GRAPH_RUNNER)), _PER_REQ),
+            edits=(_MASK,),
         ),
     ),
     cases=(
+        Case("cuda_graph_runner", {CUDA_GRAPH_RUNNER: _BEFORE, **_OTHERS}, {CUDA_GRAPH_RUNNER: _after(_BEFORE)}),
         Case(
-            "cuda_graph_runner",
-            {CUDA_GRAPH_RUNNER: _BEFORE, **_OTHERS},
-            {
-                CUDA_GRAPH_RUNNER: _BEFORE.replace(
-                    "            spec_info", indented(_CODE, " " * 12) + "            spec_info"
-                )
-            },
+            "decode_runner_shared_width",
+            {DECODE_GRAPH_RUNNER: _WIDE_BEFORE, **_OTHERS},
+            {DECODE_GRAPH_RUNNER: _after(_WIDE_BEFORE)},
+        ),
+        Case(
+            "decode_runner_own_width",
+            {DECODE_GRAPH_RUNNER: _DECODE_BEFORE, **_HOOKED},
+            {DECODE_GRAPH_RUNNER: _after(_DECODE_BEFORE)},
         ),
     ),
     refusals=(
@@ -56,7 +86,8 @@ STEP = Step(
             {CUDA_GRAPH_RUNNER: _BEFORE.replace("_, build_custom_mask =", "name, mask ="), **_OTHERS},
             StepOutcome.ANCHOR_MISSING,
         ),
+        Refusal({DECODE_GRAPH_RUNNER: _DECODE_BEFORE, **_OTHERS}, StepOutcome.ANCHOR_MISSING),
         Refusal({CUDA_GRAPH_RUNNER: _BEFORE, SPEC_INFO: "x = 1\n"}, StepOutcome.PRECONDITION_FAILED),
-        Refusal({}, StepOutcome.FILE_MISSING),
+        Refusal(_OTHERS, StepOutcome.ANCHOR_MISSING),
     ),
 )

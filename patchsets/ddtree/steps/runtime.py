@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from ddtree_patcher.codemods import AddFile
+from ddtree_patcher.codemods import AddFile, AddStampedFile
 from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
 from ddtree_patcher.shape import Defines
 
 from ..files import (
     DDTREE_ARGS,
+    DDTREE_CANDIDATES,
+    DDTREE_CONFIG,
+    DDTREE_INPUT,
+    DDTREE_PATCHSET,
     DDTREE_SELFCHECK,
     DDTREE_START,
     DDTREE_STATS,
@@ -23,6 +27,9 @@ from ..files import (
 
 _MODULES = {
     DDTREE_TREE: "ddtree_tree.py",
+    DDTREE_CONFIG: "ddtree_config.py",
+    DDTREE_CANDIDATES: "ddtree_candidates.py",
+    DDTREE_INPUT: "ddtree_input.py",
     DDTREE_STATS: "ddtree_stats.py",
     DDTREE_WORKER: "ddtree_worker.py",
     DDTREE_SELFCHECK: "ddtree_selfcheck.py",
@@ -65,7 +72,10 @@ STEP = Step(
         Variant(
             "verify_input_commits",
             when=(Defines(DFLASH_INFO, "DFlashVerifyInput"),),
-            edits=tuple(AddFile(path, runtime(name)) for path, name in _MODULES.items()),
+            edits=(
+                *(AddFile(path, runtime(name)) for path, name in _MODULES.items()),
+                AddStampedFile(DDTREE_PATCHSET, runtime("ddtree_patchset.py")),
+            ),
             contract=(
                 Contract(SAMPLER, "Sampler.forward", _SAMPLER_PARAMETERS),
                 Contract(

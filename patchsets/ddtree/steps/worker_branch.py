@@ -1,13 +1,14 @@
-"""The worker knows its algorithm and branches on it."""
+"""The worker knows its algorithm and branches on it: the worker that allocates in the step (0.5.11 to 0.5.13.post1)."""
 
 from __future__ import annotations
 
 from ddtree_patcher.codemods import Anchor, InsertAfter
 from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
-from ddtree_patcher.shape import Defines
+from ddtree_patcher.shape import Defines, Lacks
 
 from ..files import DDTREE_START, DFLASH_INFO, DFLASH_WORKER, SPEC_INFO, fragments, indented
+from . import worker_in_window
 
 _CODE = fragments("dflash_worker.py")
 _INIT = "DFlashWorker.__init__"
@@ -69,6 +70,11 @@ STEP = Step(
         "width of the tree."
     ),
     requires=("enum", "flags", "validation", "worker-import", "runtime"),
+    contract=(
+        Contract(SPEC_INFO, "SpeculativeAlgorithm.from_string", ("cls", "name")),
+        Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),
+        Contract(DDTREE_START, "start_ddtree", ("worker", "server_args", "verify_input")),
+    ),
     variants=(
         Variant(
             "dflash_worker",
@@ -80,14 +86,15 @@ STEP = Step(
                 Contract(DFLASH_WORKER, "DDTreeVerifyInput"),
                 Contract(DFLASH_WORKER, _INIT, ("self", "server_args")),
                 Contract(DFLASH_WORKER, _PREPARE, ("self", "batch", "draft_input")),
-                Contract(SPEC_INFO, "SpeculativeAlgorithm.from_string", ("cls", "name")),
-                Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),
-                Contract(DDTREE_START, "start_ddtree", ("worker", "server_args", "verify_input")),
                 Contract(DFLASH_INFO, "DDTreeVerifyInput.prepare_for_verify", ("self", "batch", "page_size")),
             ),
         ),
+        *worker_in_window.variants(Lacks(Defines(DFLASH_WORKER, "DFlashWorker"))),
     ),
-    cases=(Case("dflash_worker", {DFLASH_WORKER: _BEFORE, **_OTHERS}, {DFLASH_WORKER: _after()}),),
+    cases=(
+        Case("dflash_worker", {DFLASH_WORKER: _BEFORE, **_OTHERS}, {DFLASH_WORKER: _after()}),
+        *worker_in_window.CASES,
+    ),
     refusals=(
         Refusal(
             {DFLASH_WORKER: _BEFORE.replace("self.server_args =", "self.args ="), **_OTHERS}, StepOutcome.ANCHOR_MISSING
@@ -98,5 +105,6 @@ STEP = Step(
         ),
         Refusal({DFLASH_WORKER: _BEFORE, **_OTHERS, SPEC_INFO: "x = 1\n"}, StepOutcome.PRECONDITION_FAILED),
         Refusal({DFLASH_WORKER: _BEFORE.replace("DFlashWorker", "Worker")}, StepOutcome.ANCHOR_MISSING),
+        *worker_in_window.REFUSALS,
     ),
 )

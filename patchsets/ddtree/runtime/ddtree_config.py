@@ -1,0 +1,48 @@
+"""Where a release keeps the resolved numbers of speculation, and the two widths that follow from them.
+
+DFLASH has one width: what the drafter fills is what the target verifies. A tree has two, B for the drafter and W for
+the target (ddtree_args), and SGLang has one number, ``speculative_num_draft_tokens``, which is W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+
+def spec_config(server_args: Any = None) -> Any:
+    """Holds the ``speculative_*`` values as they were resolved: the published ones where the release publishes them.
+
+    `server_args` are the arguments of this process; None asks for those that were set for the scheduler.
+    """
+    try:
+        from sglang.srt.runtime_context import get_spec
+    except ImportError:
+        if server_args is not None:
+            return server_args
+        from sglang.srt.server_args import get_global_server_args
+
+        return get_global_server_args()
+    return get_spec()
+
+
+def draft_width() -> int:
+    """B: the rows of a request in a forward of the drafter."""
+    return int(spec_config().speculative_dflash_block_size)
+
+
+def narrow_draft_attention(draft_runner: Any, block_size: int) -> None:
+    """Let the drafter's attention backend count `block_size` rows a request.
+
+    Backends of some releases take W from the arguments of the server, which target and drafter share.
+    """
+    backend = draft_runner.attn_backend
+    for name in ("num_draft_tokens", "speculative_num_draft_tokens"):
+        if getattr(backend, name, None) is not None:
+            setattr(backend, name, block_size)
+
+
+def as_wide_as(verify_input: Any, rows: int) -> Any:
+    """The same verify input with `rows` rows a request: a rehearsed forward of the drafter has B, not W."""
+    counts = {item.name for item in fields(verify_input)} & {"num_tokens_per_batch", "num_tokens_per_req"}
+    return replace(verify_input, draft_token_num=rows, **dict.fromkeys(counts, -1))
