@@ -18,10 +18,10 @@ PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types pytest bench acceptance snapshots wheels clean
+.PHONY: help demo test lint types pytest bench acceptance snapshots supported-releases wheels clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
 demo: $(VENV)/tool ## patch a real SGLang 0.5.11, verify it, revert it, prove that every byte is back
 	@$(VENV)/bin/python tools/demo.py
@@ -46,6 +46,10 @@ acceptance: $(VENV)/dev $(SGLANG)/ready ## what a tree saves on the trained pair
 
 snapshots: $(VENV)/tool ## capture every snapshot anew, from the wheels
 	$(VENV)/bin/python tools/capture_snapshots.py
+
+supported-releases: $(VENV)/dev $(SGLANG)/ready wheels ## docs/supported-releases.md anew: what the tests show, and what `matrix` says of every wheel
+	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal -m shows --record-capabilities docs/capabilities.json
+	$(VENV)/bin/ddtree-patch matrix --wheels .cache/wheels --capabilities docs/capabilities.json --markdown docs/supported-releases.md
 
 wheels: $(VENV)/tool ## fetch every SGLang wheel that the tests need into .cache/wheels
 	@$(VENV)/bin/python tools/fetch_wheels.py

@@ -117,6 +117,29 @@ class ExitCode(IntEnum):
         return self.name.lower()
 
 
+class ReleaseVerdict(Word):
+    """What a patchset would do to one release."""
+
+    APPLIES = "applies"  # every step has its place, and the static checks pass on what it would write
+    NOTHING_TO_DO = "nothing_to_do"  # every step is upstream already, or not needed
+    CONFLICT = "conflict"  # a step has no place or several, or a watched name is used where nobody has looked
+    VERIFICATION_FAILED = "verification_failed"  # a static check fails on what it would write
+    REFUSED = "refused"  # the release lacks what the patchset builds on, or its wheel cannot be had or read
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return _CODES[self]
+
+
+_CODES = {
+    ReleaseVerdict.APPLIES: ExitCode.OK,
+    ReleaseVerdict.NOTHING_TO_DO: ExitCode.OK,
+    ReleaseVerdict.CONFLICT: ExitCode.CONFLICT,
+    ReleaseVerdict.VERIFICATION_FAILED: ExitCode.VERIFICATION_FAILED,
+    ReleaseVerdict.REFUSED: ExitCode.ENVIRONMENT_REFUSED,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One thing that a person should know, and what to do about it."""
@@ -171,6 +194,30 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseResult:
+    """What a patchset would do to one release, from its wheel alone."""
+
+    version: str
+    verdict: ReleaseVerdict
+    wheel: str = ""  # the file's name; empty where there is none
+    wheel_sha256: str = ""  # likewise
+    standing: Mapping[str, object] = field(default_factory=dict)  # beside the snapshots, as ``plan`` says it
+    steps: tuple[StepResult, ...] = ()  # empty for a release that is refused
+    checks: tuple[CheckResult, ...] = ()  # the static ones; empty unless every step has its place
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One thing that users ask for, and the tests that show on which releases it works, or is refused by name."""
+
+    id: str
+    title: str  # the heading of its column
+    shown: Mapping[str, tuple[str, ...]]  # version -> tests that passed there, as "path::name"
+    refused: Mapping[str, tuple[str, ...]]  # likewise: tests of its refusal
+
+
+@dataclass(frozen=True, slots=True)
 class PatchsetIdentity:
     """Which patchset, exactly: ``digest`` is over every file of its folder."""
 
@@ -192,4 +239,6 @@ class Report:
     files: tuple[FileState, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    releases: tuple[ReleaseResult, ...] = ()  # of ``matrix`` alone
+    capabilities: tuple[Capability, ...] = ()  # likewise, where they were asked for
     extra: Mapping[str, object] = field(default_factory=dict)  # what only this command has to say

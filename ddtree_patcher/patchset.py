@@ -10,7 +10,7 @@ import ast
 import hashlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -22,6 +22,7 @@ from .model import PatchsetIdentity, StepOutcome, Tier
 
 if TYPE_CHECKING:
     from .codemods import AddFile, Codemod
+    from .sentinels import Sentinels
     from .shape import Shape
 
 DEFAULT = "ddtree"
@@ -112,9 +113,10 @@ class Patchset:
     summary: str
     distribution: str  # as in PyPI
     package: str  # its top-level import package
-    supports: str  # PEP 440 specifier of the releases that it was proved on
+    supports: str  # PEP 440 specifier of the releases that it is made for
     steps: tuple[Step, ...]
     preconditions: tuple[Precondition, ...] = ()
+    sentinels: Sentinels | None = None  # the names that are watched for uses without a verdict; None: none
     # Programs in the patchset's folder that the target's interpreter runs; empty: the tier has nothing to run.
     smoke: str = ""  # seconds: is everything wired?
     e2e: str = ""  # minutes: does it do its work?
@@ -245,7 +247,21 @@ def load(name: str = DEFAULT) -> Loaded:
     if not isinstance(patchset, Patchset):
         raise PatchsetError(f"patchset {folder} defines no PATCHSET = Patchset(...)", remedy=_write_one())
     _refuse_programs_elsewhere(patchset, folder)
-    return Loaded(patchset, folder, PatchsetIdentity(patchset.id, patchset.version, identity.digest))
+    identity = PatchsetIdentity(patchset.id, patchset.version, identity.digest)
+    return Loaded(stamped(patchset, identity), folder, identity)
+
+
+def stamped(patchset: Patchset, identity: PatchsetIdentity) -> Patchset:
+    """The patchset with its identity in every file that shall say it."""
+    from .codemods import AddStampedFile
+
+    def edits(variant: Variant) -> tuple[Codemod | AddFile, ...]:
+        return tuple(edit.stamped(identity) if isinstance(edit, AddStampedFile) else edit for edit in variant.edits)
+
+    def variants(step: Step) -> tuple[Variant, ...]:
+        return tuple(replace(variant, edits=edits(variant)) for variant in step.variants)
+
+    return replace(patchset, steps=tuple(replace(step, variants=variants(step)) for step in patchset.steps))
 
 
 def _refuse_programs_elsewhere(patchset: Patchset, folder: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from . import graph
 from .codemods import AddFile, AlreadySo, Codemod, Found, Location, NotFound, Splice, apply_splices
@@ -133,7 +133,7 @@ class _Planning:
     def _carry_out(self, step: Step) -> None:
         variant = choose_variant(step, self.tree)
         if isinstance(variant, NoVariant):
-            detail, line = _near(variant.near) if variant.near else ("", 0)
+            detail, line = self._near(variant.path, variant.near) if variant.near else ("", 0)
             self._end(
                 step, variant.outcome, f"{step.id}: {variant.reason}", detail=detail, path=variant.path, line=line
             )
@@ -142,8 +142,8 @@ class _Planning:
             self._end(step, StepOutcome.NOT_NEEDED, variant=variant.name)
             return
         for breach in breaches((*step.contract, *variant.contract), self.tree):
-            outcome = StepOutcome.PRECONDITION_FAILED
-            self._end(step, outcome, f"{step.id}: {breach.reason}", path=breach.contract.path, line=breach.line)
+            outcome, path = StepOutcome.PRECONDITION_FAILED, breach.contract.path
+            self._end(step, outcome, f"{step.id}: {breach.reason}", path=path, line=self._line(path, breach.line))
             return
         found = [(edit, self._locate(edit)) for edit in variant.edits]
         problems = [(edit, item) for edit, item in found if isinstance(item, NotFound)]
@@ -151,13 +151,16 @@ class _Planning:
             self._refuse(step, variant, problems)
             return
         there = [(edit, item) for edit, item in found if isinstance(item, AlreadySo)]
-        if len(there) == len(found):
-            self.places[step.id] = (there[0][0].path, there[0][1].line)
-            self._end(step, StepOutcome.UPSTREAMED, variant=variant.name)
-        elif there:
-            self._half(step, variant, there[0][0].path, there[0][1].line)
-        else:
+        if not there:
             self._perform(step, variant, found)
+            return
+        path = there[0][0].path
+        line = self._line(path, there[0][1].line)
+        if len(there) == len(found):
+            self.places[step.id] = (path, line)
+            self._end(step, StepOutcome.UPSTREAMED, variant=variant.name)
+        else:
+            self._half(step, variant, path, line)
 
     def _locate(self, edit: Codemod | AddFile) -> Location:
         if isinstance(edit, AddFile):
@@ -237,7 +240,7 @@ class _Planning:
                 continue
             said.add((edit.path, item.wanted))
             summary = f"{step.id}: {_VERB[item.outcome]} {item.wanted} in {edit.path}"
-            detail, line = _near(item)
+            detail, line = self._near(edit.path, item)
             remedy = _REMEDY[item.outcome]
             if not item.wanted and isinstance(edit, AddFile):
                 summary = f"{step.id}: {edit.path} is there already, and is not the file that this patchset adds"
@@ -258,6 +261,21 @@ class _Planning:
             remedy=_REMEDY[StepOutcome.HALF_UPSTREAMED],
         )
 
+    def _near(self, path: str, item: NotFound) -> tuple[str, int]:
+        """The places that came near, in words, and the line of the first; 0 when there is none."""
+        places = [(self._line(path, place.line), place) for place in item.candidates]
+        lines = [f"line {line}: {place.text}{_percent(place.score)}" for line, place in places]
+        detail = "\n".join(["Candidates:", *lines]) if lines else "Nothing in the file comes near."
+        return detail, places[0][0] if places else 0
+
+    def _line(self, path: str, line: int) -> int:
+        """A line of the file as planned so far, as a line of the pristine one: that is what people can open."""
+        if not line or path not in self.ledger.paths:
+            return line
+        now, before = self.tree.source(path), self.pristine.source(path)
+        assert now is not None and before is not None
+        return before.line_at(self.ledger.pristine_offset(path, now.line_starts[line - 1]))
+
     def _end(
         self,
         step: Step,
@@ -276,7 +294,9 @@ class _Planning:
             waits = outcome is StepOutcome.BLOCKED_BY
             severity = Severity.NOTE if waits else Severity.ERROR
             remedy = "" if waits else remedy or _REMEDY.get(outcome, "See docs/statuses.md.")
-            self.diagnostics.append(Diagnostic(outcome.value, severity, summary, detail, remedy, step.id, path, line))
+            said = Diagnostic(outcome.value, severity, summary, detail, remedy, step.id, path, line)
+            if not any(replace(item, step=step.id) == said for item in self.diagnostics):  # of a file, by another step
+                self.diagnostics.append(said)
 
 
 _DIFF = "Run `ddtree-patch diff` to see what differs from the nearest known release"
@@ -300,13 +320,6 @@ def _bytes_of(tree: Tree, path: str) -> bytes:
     if data is None:
         raise FileNotFoundError(path)
     return data
-
-
-def _near(item: NotFound) -> tuple[str, int]:
-    """The places that came near, in words, and the line of the first; 0 when there is none."""
-    lines = [f"line {place.line}: {place.text}{_percent(place.score)}" for place in item.candidates]
-    detail = "\n".join(["Candidates:", *lines]) if lines else "Nothing in the file comes near."
-    return detail, item.candidates[0].line if lines else 0
 
 
 def _percent(score: float) -> str:

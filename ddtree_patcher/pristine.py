@@ -42,6 +42,10 @@ class Pristine:
             raise FileNotFoundError(path)
         return finding.pristine
 
+    def glance(self, path: str) -> bytes:
+        """The pristine bytes of a file that no plan is built on: where nothing is applied to it, it is as it is."""
+        return self.read(path) if self.is_entry(path) else self._read(path)
+
     def find(self, path: str) -> Finding:
         if path not in self.findings:
             self.findings[path] = self._find(path)

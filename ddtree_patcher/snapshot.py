@@ -201,6 +201,15 @@ def bundled() -> tuple[Snapshot, ...]:
     return tuple(sorted(found, key=version_order))
 
 
+@cache
+def of_release(distribution: str, version: str) -> Snapshot | None:
+    """The bundled snapshot of exactly this version; ``None`` where there is none. Reads that one alone."""
+    file = resources.folder("snapshots") / f"{distribution}-{version}.json"
+    if not _WORD.fullmatch(distribution) or not _WORD.fullmatch(version) or not file.is_file():
+        return None
+    return from_bytes(file.read_bytes(), path=str(file))
+
+
 def version_order(snapshot: Snapshot) -> tuple[Version, str]:
     """Sorts snapshots by release; what is no version comes first."""
     try:

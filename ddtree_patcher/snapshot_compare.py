@@ -48,6 +48,8 @@ class Match:
     snapshot: Snapshot
     agreement: float  # 0 to 1: share of the snapshot's symbols that the installation has with the same hash
     identical_files: int  # watched files that are byte for byte the same, or absent in both
+    symbols: int = 0  # that the snapshot has
+    shared: int = 0  # of these, how many the installation has with the same hash
 
 
 # --- comparing ---------------------------------------------------------------------------------------------------
@@ -203,7 +205,7 @@ def _match(snapshot: Snapshot, there: dict[str, FileFingerprint | Absent]) -> Ma
         total += len(wanted)
         shared += len(wanted & present)
         identical += _digest(file) == _digest(there[path])
-    return Match(snapshot, shared / total if total else 0.0, identical)
+    return Match(snapshot, shared / total if total else 0.0, identical, total, shared)
 
 
 def _units(file: FileFingerprint | Absent) -> set[tuple[str, str]]:

@@ -19,6 +19,7 @@ class WheelSource(NamedTuple):
     distribution: str
     version: str
     read: Read
+    names: frozenset[str]  # its files
 
 
 def read_folder(folder: Path) -> Read:
@@ -57,7 +58,7 @@ def read_wheel(path: Path) -> WheelSource:
     name, version = metadata["Name"], metadata["Version"]
     if not name or not version:
         raise _no_wheel(path, f"{found[0]} gives no name or no version")
-    return WheelSource(str(name), str(version), read)
+    return WheelSource(str(name), str(version), read, frozenset(archive.namelist()))
 
 
 def _no_wheel(path: Path, reason: str) -> UsageError:

@@ -27,6 +27,10 @@ class Ledger:
             self._spans.setdefault(path, []).append((step, *to_pristine(layers, splice.start, splice.end)))
         layers.append(sorted(splices, key=lambda item: (item.start, item.end)))
 
+    def pristine_offset(self, path: str, offset: int) -> int:
+        """An offset in the bytes as they are by now, as one in the pristine bytes."""
+        return to_pristine(self._layers.get(path, ()), offset, offset)[0]
+
     def overlaps(self) -> Iterator[tuple[str, str, str]]:
         """Path and the two steps, for each pair of steps that touch the same bytes or insert at the same place."""
         for path, spans in self._spans.items():

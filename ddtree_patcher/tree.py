@@ -46,3 +46,8 @@ class Tree:
 
 # Several trees hold the same bytes: pristine, planned, on disk. A file is parsed once for all of them.
 _parsed = lru_cache(maxsize=256)(Source.parse)
+
+
+def forget_parsed() -> None:
+    """Let go of every parsed file: one who is done with a whole package need not keep it in memory."""
+    _parsed.cache_clear()

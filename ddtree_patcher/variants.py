@@ -36,8 +36,9 @@ def choose_variant(step: Step, tree: Tree) -> Variant | NoVariant:
     present = [path for path in paths if tree.get(path) is not None]
     if not present:
         return NoVariant(StepOutcome.FILE_MISSING, f"there is no {' or '.join(dict.fromkeys(paths))}", paths[0])
-    misses = [shape.miss(tree) for _, shapes in failing for shape in shapes if isinstance(shape, Holds)]
-    near = next((item for item in misses if item is not None and item.candidates), None)
+    wants = [shape for _, shapes in failing for shape in shapes if isinstance(shape, Holds)]
+    misses = [(shape.path, miss) for shape in wants if (miss := shape.miss(tree)) is not None]
+    path, near = next((pair for pair in misses if pair[1].candidates), (present[0], None))
     outcome = near.outcome if near is not None else StepOutcome.ANCHOR_MISSING
     several = " (several places match)" if outcome is StepOutcome.ANCHOR_AMBIGUOUS else ""
-    return NoVariant(outcome, f"the code fits no known variant{several}; {wanted}", present[0], near)
+    return NoVariant(outcome, f"the code fits no known variant{several}; {wanted}", path, near)

@@ -6,15 +6,30 @@ from fetch_wheels import releases
 
 WITHOUT_DFLASH = "0.5.9"
 WITH_DFLASH = tuple(version for version in releases() if version != WITHOUT_DFLASH)  # each has a snapshot
-SUPPORTED = ("0.5.11", "0.5.12", "0.5.12.post1", "0.5.13", "0.5.13.post1")
-LATER = tuple(version for version in WITH_DFLASH if version not in SUPPORTED)
+SUPPORTED = WITH_DFLASH
+# DFLASH has another worker from here on, and the scheduler overlaps the processing of one batch with the next one.
+OVERLAPPING = SUPPORTED[SUPPORTED.index("0.5.14") :]
+BEFORE_OVERLAP = SUPPORTED[: SUPPORTED.index("0.5.14")]
+# The first and the last release of each worker: those between are nearly these.
+ENDS = (BEFORE_OVERLAP[0], BEFORE_OVERLAP[-1], OVERLAPPING[0], OVERLAPPING[-1])
+# What DFLASH serves, and so DDTREE, from some release on.
+WITH_GRAMMAR = SUPPORTED[SUPPORTED.index("0.5.17") :]
+WITH_LOGPROBS = SUPPORTED[SUPPORTED.index("0.5.18") :]
 STEPS = (
     *("enum", "flags", "validation", "choices", "runtime", "verify-input", "worker-import", "worker-branch"),
-    *("graph-mask", "requests"),
+    *("widths", "graph-mask", "requests", "draft-window", "hidden-states", "lazy-states", "metrics"),
 )
+# Step → the releases that need it, where some do not.
+NEEDED_BY = {
+    "choices": ("0.5.11",),  # it alone lists the algorithms that the command line takes
+    "widths": OVERLAPPING,
+    "draft-window": SUPPORTED[SUPPORTED.index("0.5.13") :],
+    "hidden-states": OVERLAPPING,
+    "lazy-states": ("0.5.17",),
+    "metrics": ("0.5.23",),
+}
 
 
 def outcomes(version: str, word: str) -> dict[str, str]:
     """Step → outcome where all is well: ``word``, but for a step that the release does not need."""
-    # Only 0.5.11 lists the algorithms that the command line takes.
-    return {step: word if step != "choices" or version == "0.5.11" else "not_needed" for step in STEPS}
+    return {step: word if version in NEEDED_BY.get(step, (version,)) else "not_needed" for step in STEPS}

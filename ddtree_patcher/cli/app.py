@@ -19,6 +19,7 @@ _COMMANDS = {
     "completion": "Print the shell completion script.",
     "diff": "Compare the installation with a snapshot, by symbol.",
     "doctor": "Describe the installation and what would make patching it unsafe.",
+    "matrix": "Plan and check many releases, from their wheels, as a table.",
     "plan": "Show what apply would do.",
     "revert": "Put every byte, mode and added file back.",
     "snapshot": "Make, list and show snapshots of releases.",

@@ -11,6 +11,7 @@ import codecs
 import io
 import re
 import tokenize
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -80,6 +81,10 @@ class Source:
     def _margin(self, line: int) -> bytes:
         text = self.line(line)
         return text[: len(text) - len(text.lstrip(b" \t\f"))]
+
+    def line_at(self, offset: int) -> int:
+        """The line, 1-based, in which a byte lies."""
+        return max(1, bisect_right(self.line_starts, offset, hi=self.line_count))
 
     def line(self, number: int) -> bytes:
         """The bytes of one line, its newline included."""

@@ -24,7 +24,7 @@ from ..pristine import Finding, foreign_files
 from ..store import Entry, State
 from ..transaction import Change
 from ..tree import Tree
-from ..verification.static import Subject, static_checks
+from ..verification.static import Subject, folders_of, nothing_else_changed, static_checks
 from ..verification.tiers import unmet_requirement
 from .changes import RecordPlan, drop_caches, give_back, made_folders, origin_of, plan_record, pristine_caches
 from .planning import Prepared, SavedPlan, Selection, prepare, refuse_other, refuse_stale
@@ -122,18 +122,16 @@ def _rolled_back() -> Diagnostic:
 def _static(session: Session, prepared: Prepared, drift: dict[str, str]) -> tuple[CheckResult, ...]:
     """The static tier on the staged bytes, before anything is written."""
     session.options.say("checking the planned files")
-    return static_checks(
-        Subject(
-            patchset=session.loaded.patchset,
-            steps=prepared.draft.steps,
-            tree=prepared.draft.tree,
-            pristine=Tree(prepared.look.read),
-            paths=tuple(item.path for item in prepared.draft.files),
-            installation=session.installation,
-            drift=drift,
-            given_back=tuple(item.path for item in prepared.files),
-        )
+    subject = Subject(
+        patchset=session.loaded.patchset,
+        steps=prepared.draft.steps,
+        tree=prepared.draft.tree,
+        pristine=Tree(prepared.look.read),
+        paths=tuple(item.path for item in prepared.draft.files),
+        folders=folders_of(session.installation),
     )
+    ours = [item.path for item in prepared.files]  # what an earlier application changed and this one gives back, too
+    return (*static_checks(subject), nothing_else_changed(session.installation, ours, drift))
 
 
 def _drift(session: Session, prepared: Prepared) -> dict[str, str]:

@@ -19,7 +19,7 @@ def capture(session: Session, wheel: str, out: Path, *, text: bool) -> Report:
     watched = session.loaded.patchset.watched()
     read: Read
     if wheel:
-        distribution, version, read = read_wheel(Path(wheel))
+        distribution, version, read, _ = read_wheel(Path(wheel))
     else:
         look = Pristine(session.installation, session.store, session.state())
         distribution, version, read = session.installation.distribution, session.installation.version, look.read

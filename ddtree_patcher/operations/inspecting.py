@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 
@@ -19,9 +19,10 @@ from ..model import (
     Report,
     Severity,
 )
-from ..pristine import Finding, explain, file_state, foreign_files, installation_status
+from ..pristine import Finding, Pristine, explain, file_state, foreign_files, installation_status
 from ..store import State
 from .session import Session
+from .standing import Build, judge_release
 
 # Of files that nothing was applied to, only these are worth a word.
 _UNASKED = (FileStatus.FOREIGN, FileStatus.MISSING)
@@ -88,7 +89,7 @@ def doctor(session: Session) -> Report:
         diagnostics.append(
             Diagnostic("foreign", Severity.WARNING, f"… and {len(foreign) - 20} more files differ from RECORD")
         )
-    diagnostics += session.unproved_release()
+    diagnostics += _release(session, foreign)
     diagnostics += _links(session)
     diagnostics += _permissions(session)
     diagnostics += _tiers(session)
@@ -120,6 +121,13 @@ def _foreign(path: str, digest: str) -> Diagnostic:
     what = "is not what RECORD says: somebody edited it" if digest else "is in RECORD and was deleted"
     remedy = "Reinstall SGLang (pip install --force-reinstall --no-deps), or apply with --allow-drift."
     return Diagnostic("foreign" if digest else "missing", Severity.WARNING, f"{path} {what}", remedy=remedy, path=path)
+
+
+def _release(session: Session, foreign: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+    installation = session.installation
+    recorded, supports = installation.recorded_sha256, session.description.supports
+    build = Build(installation.distribution, installation.version, supports, recorded, foreign)
+    return judge_release(build, Pristine(installation, session.store, session.state()).glance).diagnostics
 
 
 def _links(session: Session) -> Iterator[Diagnostic]:

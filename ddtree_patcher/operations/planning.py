@@ -10,10 +10,14 @@ from typing import Any
 from .. import graph
 from ..errors import StalePlan, UsageError
 from ..model import Diagnostic, ExitCode, FileState, FileStatus, PatchsetIdentity, Report, Severity, StepOutcome
+from ..patchset import Patchset
 from ..planner import Draft, draft
 from ..pristine import Finding, Pristine, explain
 from ..tree import Tree
+from .alarms import python_files, watch
+from .provenance import with_provenance
 from .session import Session
+from .standing import Judgement, Standing, build_of, judge_release
 
 SCHEMA = "ddtree-patch.saved-plan/1"
 _LIMIT = 4 * 1024 * 1024  # bytes of a plan file: a plan of thousands of files is far below
@@ -37,6 +41,7 @@ class Prepared:
     selected: tuple[str, ...]
     files: tuple[FileState, ...]
     diagnostics: tuple[Diagnostic, ...]  # errors among them mean that it cannot be applied
+    release: Judgement
 
     @property
     def applicable(self) -> bool:
@@ -57,17 +62,49 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     session.refuse_other_patchset(state)
     look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
     made = draft(patchset, Tree(look.read), selected)
-    ours = {path for step in patchset.steps for path in step.added_paths()}
-    unproved = [item for item in look.unproved() if item.path not in ours or look.is_entry(item.path)]
-    diagnostics = [explain(item, patched=bool(state and state.entry(item.path))) for item in unproved]
-    # A file that was deleted is the whole reason why a step misses it.
-    deleted = {item.path for item in unproved if item.status is FileStatus.MISSING}
-    diagnostics += [item for item in made.diagnostics if item.path not in deleted]
+    release = judge_release(
+        build_of(session.installation, look, patchset.supports), look.glance, allow_drift=selection.allow_drift
+    )
+    diagnostics = [*_of_files(patchset, look, release), *_of_steps(made, look)]
+    told = {(item.code, item.path) for item in diagnostics}
+    diagnostics += [item for item in _of_names(session, look, made) if (item.code, item.path) not in told]
     if len(selected) < len(patchset.steps):
         diagnostics.append(_partial(selected))
-    diagnostics += session.unproved_release()
+    if release.standing is not Standing.MIXED:
+        diagnostics += release.diagnostics
     files = _files(made, look)
-    return Prepared(_settled(made, files), look, selected, files, tuple(diagnostics))
+    return Prepared(_settled(made, files), look, selected, files, tuple(diagnostics), release)
+
+
+def _of_files(patchset: Patchset, look: Pristine, release: Judgement) -> list[Diagnostic]:
+    """What is wrong with files as a whole; of another release's file nothing more is said than that."""
+    mixed = release.diagnostics if release.standing is Standing.MIXED else ()
+    return [*mixed, *(explain(item, patched=look.is_entry(item.path)) for item in _unproved(patchset, look, release))]
+
+
+def _unproved(patchset: Patchset, look: Pristine, release: Judgement) -> list[Finding]:
+    ours = {path for step in patchset.steps for path in step.added_paths()}
+    found = [item for item in look.unproved() if item.path not in ours or look.is_entry(item.path)]
+    return [item for item in found if item.path not in release.mixed]
+
+
+def _of_steps(made: Draft, look: Pristine) -> list[Diagnostic]:
+    """Why steps cannot be planned. A file that was deleted is the whole reason why a step misses it."""
+    deleted = {item.path for item in look.unproved() if item.status is FileStatus.MISSING}
+    return [with_provenance(item, look) for item in made.diagnostics if item.path not in deleted]
+
+
+def _of_names(session: Session, look: Pristine, made: Draft) -> list[Diagnostic]:
+    """Uses of watched names without a verdict, and of names that only we should bring.
+
+    Where upstream has the whole of it nothing is added, and so nothing can fall into a wrong branch.
+    """
+    sentinels = session.loaded.patchset.sentinels
+    if all(step.outcome in (StepOutcome.UPSTREAMED, StepOutcome.NOT_NEEDED) for step in made.steps):
+        return []
+    paths = python_files(session.installation, look.state) if sentinels else ()
+    found = watch(sentinels, look.glance, paths, allow_drift=look.allow_drift)
+    return [with_provenance(item, look) for item in found]
 
 
 def plan(
@@ -78,7 +115,7 @@ def plan(
     code = ExitCode.OK if prepared.applicable else ExitCode.CONFLICT
     if code is ExitCode.OK and check and prepared.pending:
         code = ExitCode.CHANGES
-    extra: dict[str, object] = {"selected": list(prepared.selected)}
+    extra: dict[str, object] = {"selected": list(prepared.selected), "release": prepared.release.as_json()}
     if with_diff:
         extra["diff"] = diffs(prepared)
     report = session.report(

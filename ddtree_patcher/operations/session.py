@@ -10,7 +10,7 @@ from .. import installation as installations
 from .. import patchset as patchsets
 from ..errors import OtherPatchset, PatchError
 from ..installation import Installation
-from ..model import Diagnostic, ExitCode, PatchsetIdentity, Report, Severity
+from ..model import Diagnostic, ExitCode, PatchsetIdentity, Report
 from ..patchset import Description, Loaded
 from ..store import State, Store
 
@@ -93,22 +93,6 @@ class Session:
                 f"the patchset {state.patchset.id} {state.patchset.version} is applied to {self.installation.root}",
                 remedy=f"Revert it first: ddtree-patch --patchset {state.patchset.id} revert.",
             )
-
-    def unproved_release(self) -> tuple[Diagnostic, ...]:
-        """A warning where the patchset was not proved on this release. Nothing is decided by it: the code is probed."""
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-        from packaging.version import InvalidVersion
-
-        version, supports = self.installation.version, self.description.supports
-        try:
-            proved = not version or SpecifierSet(supports).contains(version, prereleases=True)
-        except (InvalidSpecifier, InvalidVersion):
-            return ()
-        if proved:
-            return ()
-        summary = f"this patchset was proved on {self.installation.distribution} {supports}, and this is {version}"
-        remedy = "`ddtree-patch plan` says, step by step, whether the code has a shape that it knows."
-        return (Diagnostic("unproved_release", Severity.WARNING, summary, remedy=remedy),)
 
     def refuse_unsuited(self) -> None:
         """Raise unless the installation has what the patchset builds on."""

@@ -23,10 +23,11 @@ from ..pristine import Finding, Pristine, explain, file_state
 from ..signals import Stopped, signals_as_exceptions
 from ..store import State
 from ..tree import Tree
-from ..verification.static import Subject, static_checks
+from ..verification.static import Subject, folders_of, nothing_else_changed, static_checks
 from ..verification.tiers import Target, running_checks, unmet_requirement
 from .inspecting import partial
 from .session import Session
+from .standing import build_of, judge_release, proved_by
 
 
 def verify(session: Session, upto: Tier, required: Tier | None) -> Report:
@@ -58,11 +59,15 @@ def _verify(session: Session, upto: Tier, required: Tier | None) -> Report:
         reason = f"{state.patchset.id} {state.patchset.version} is applied, and this is another version of the patchset"
         checks.append(CheckResult(Tier.STATIC, "patchset-current", CheckOutcome.FAILED, reason))
     checks += static_checks(subject_on_disk(session, state, look))
+    checks.append(nothing_else_changed(session.installation, [entry.path for entry in state.files], state.drift))
     upto = max(upto, required or upto, key=lambda tier: tier.rank)
     checks += run_tiers(session, [entry.path for entry in state.files], upto, checks)
     diagnostics = [*partial(state), *(explain(item, patched=True) for item in bad)]
     # A file that is not as it was applied is the cause; every other check that fails is its consequence.
     code = judge(checks[:1] if bad else checks, required, diagnostics)
+    build = build_of(session.installation, look, session.loaded.patchset.supports)
+    release = judge_release(build, look.glance, allow_drift=True)
+    diagnostics += [*release.diagnostics, *proved_by(release, checks)]
     return session.report(
         "verify",
         code,
@@ -128,8 +133,7 @@ def subject_on_disk(session: Session, state: State, look: Pristine) -> Subject:
         tree=Tree(read_from(session.installation.folder)),
         pristine=Tree(look.read),
         paths=tuple(entry.path for entry in state.files),
-        installation=session.installation,
-        drift=state.drift,
+        folders=folders_of(session.installation),
     )
 
 

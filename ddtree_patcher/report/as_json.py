@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from ..model import Report
+from ..model import CheckResult, Diagnostic, ReleaseResult, Report, StepResult
 
 
 def envelope(report: Report) -> dict[str, Any]:
@@ -18,16 +19,7 @@ def envelope(report: Report) -> dict[str, Any]:
         "exit_name": report.exit_code.symbol,
         "installation": dict(report.installation),
         "patchset": asdict(report.patchset),
-        "steps": [
-            {
-                "id": step.id,
-                "outcome": step.outcome.value,
-                "variant": step.variant,
-                "files": list(step.files),
-                "summary": step.summary,
-            }
-            for step in report.steps
-        ],
+        "steps": _steps(report.steps),
         "files": [
             {
                 "path": item.path,
@@ -39,19 +31,56 @@ def envelope(report: Report) -> dict[str, Any]:
             }
             for item in report.files
         ],
-        "checks": [
-            {
-                "tier": check.tier.value,
-                "id": check.id,
-                "outcome": check.outcome.value,
-                "seconds": round(check.seconds, 3),
-                "detail": check.detail,
-                "rows": [dict(row) for row in check.rows],
-            }
-            for check in report.checks
-        ],
-        "diagnostics": [{**asdict(item), "severity": item.severity.value} for item in report.diagnostics],
+        "checks": _checks(report.checks),
+        "diagnostics": _diagnostics(report.diagnostics),
+        **({"releases": [_release(item) for item in report.releases]} if report.releases else {}),
+        **({"capabilities": [asdict(item) for item in report.capabilities]} if report.capabilities else {}),
         **report.extra,
+    }
+
+
+def _steps(steps: Iterable[StepResult]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": step.id,
+            "outcome": step.outcome.value,
+            "variant": step.variant,
+            "files": list(step.files),
+            "summary": step.summary,
+        }
+        for step in steps
+    ]
+
+
+def _checks(checks: Iterable[CheckResult]) -> list[dict[str, Any]]:
+    return [
+        {
+            "tier": check.tier.value,
+            "id": check.id,
+            "outcome": check.outcome.value,
+            "seconds": round(check.seconds, 3),
+            "detail": check.detail,
+            "rows": [dict(row) for row in check.rows],
+        }
+        for check in checks
+    ]
+
+
+def _diagnostics(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    return [{**asdict(item), "severity": item.severity.value} for item in diagnostics]
+
+
+def _release(item: ReleaseResult) -> dict[str, Any]:
+    return {
+        "version": item.version,
+        "verdict": item.verdict.value,
+        "exit_code": int(item.verdict.exit_code),
+        "wheel": item.wheel,
+        "wheel_sha256": item.wheel_sha256,
+        "release": dict(item.standing),
+        "steps": _steps(item.steps),
+        "checks": _checks(item.checks),
+        "diagnostics": _diagnostics(item.diagnostics),
     }
 
 

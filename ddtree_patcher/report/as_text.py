@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model import Cell, CheckOutcome, CheckResult, Diagnostic, ExitCode, FileState, Report, Severity, StepResult
+from . import matrix_text
 
 _GOOD = {"applied", "already", "upstreamed", "not_needed", "passed", "pristine", "patched", "clean", "ok"}
 _ROOMY = 110  # columns from which digests do not fold paths
@@ -23,12 +24,15 @@ _WAITING = {"pending", "not_run", "outdated", "changes", "warning", "wiped"}
 def render(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
     """Draw the whole report; ``quiet`` leaves its problems and the closing line."""
     if not quiet:
+        if report.releases:
+            matrix_text.draw(report, console, verbose=verbose)
         _installation(report, console)
         _extra(report, console)
         if "meaning" not in report.extra:  # said there, with what changed
             _steps(report.steps, console)
         _files(report.files, console, verbose=verbose)
-        _checks(report.checks, console, verbose=verbose)
+        if not report.releases:  # their table has it
+            _checks(report.checks, console, verbose=verbose)
     for item in report.diagnostics:
         if not quiet or item.severity is Severity.ERROR:
             _diagnostic(item, console)
@@ -200,12 +204,12 @@ def _colour_diff(text: str, console: Console) -> None:
 
 def _closing(report: Report) -> Text:
     good = report.exit_code is ExitCode.OK
-    line = Text("\n" if report.steps or report.diagnostics else "")
+    line = Text("\n" if report.steps or report.releases or report.diagnostics else "")
     line.append(f"{report.command}: ", "bold").append(report.outcome, "bold green" if good else "bold red")
     if report.patchset.id:
         line.append(f"  {report.patchset.id} {report.patchset.version} ({report.patchset.digest[:12]})", "dim")
-    if report.steps:
-        counts = Counter(str(step.outcome) for step in report.steps)
+    if words := [*(step.outcome for step in report.steps), *(row.verdict for row in report.releases)]:
+        counts = Counter(map(str, words))
         line.append("  " + ", ".join(f"{count} {word}" for word, count in counts.items()))
     if not good:
         line.append(f"  exit {int(report.exit_code)}", "dim")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ..codemods import AddStampedFile
 from ..contract import breaches
 from ..errors import SourceError
 from ..installation import Installation
@@ -29,16 +30,13 @@ class Subject:
     tree: Tree  # as it is, or will be
     pristine: Tree
     paths: tuple[str, ...]  # changed and added files
-    installation: Installation
-    drift: Mapping[str, str]  # foreign files that were accepted, by digest
-    given_back: tuple[str, ...] = ()  # files that are still changed on disk, and will not be
+    folders: frozenset[str]  # every folder of the package, as a path: what may be a namespace package
 
 
 def static_checks(subject: Subject) -> tuple[CheckResult, ...]:
-    """Compilation, imported names, contracts, postconditions, and that nothing else changed."""
+    """Compilation, imported names, contracts, postconditions: what the files themselves say, wherever they lie."""
     python = [path for path in subject.paths if path.endswith(".py")]
-    folders = _folders(subject.installation)
-    now, before = Resolver(subject.tree, folders), Resolver(subject.pristine, folders)
+    now, before = Resolver(subject.tree, subject.folders), Resolver(subject.pristine, subject.folders)
     checks: list[tuple[str, Callable[[], Iterable[str]]]] = []
     checks += [(f"compiles:{path}", partial(_compile, subject.tree, path)) for path in python]
     checks += [(f"imports:{path}", partial(_imports, subject, path, now, before)) for path in python]
@@ -47,8 +45,29 @@ def static_checks(subject: Subject) -> tuple[CheckResult, ...]:
         if variant is not None and step.outcome is not StepOutcome.NOT_NEEDED:
             checks.append((f"contract:{step.id}", partial(_contract, subject, step, variant)))
             checks.append((f"step:{step.id}", partial(_step, subject, step, variant)))
-    checks.append(("nothing-else-changed", partial(_others, subject)))
+            stamped = [edit for edit in variant.edits if isinstance(edit, AddStampedFile)]
+            checks += [(f"stamp:{edit.path}", partial(_stamp, subject.tree, edit)) for edit in stamped]
     return tuple(_timed(name, check) for name, check in checks)
+
+
+def nothing_else_changed(installation: Installation, ours: Iterable[str], drift: Mapping[str, str]) -> CheckResult:
+    """Every file that RECORD proves is still what RECORD says, but for ``ours`` and for ``drift`` (by digest)."""
+    known = {*ours, installation.record_path}
+
+    def others() -> Iterator[str]:
+        for path, digest in foreign_files(installation, known).items():
+            if drift.get(path) != digest:
+                yield f"{path} is not what RECORD says" if digest else f"{path} is missing"
+
+    return _timed("nothing-else-changed", others)
+
+
+def folders_of(installation: Installation) -> frozenset[str]:
+    """Every folder of the package, relative to the folder that holds it."""
+    base = Path(installation.folder)
+    return frozenset(
+        os.path.relpath(parent, base) for parent, _, _ in os.walk(installation.root) if "__pycache__" not in parent
+    )
 
 
 def _timed(name: str, check: Callable[[], Iterable[str]]) -> CheckResult:
@@ -78,7 +97,7 @@ def _imports(subject: Subject, path: str, now: Resolver, before: Resolver) -> It
 
     def unresolved(tree: Tree, resolver: Resolver) -> list[Import]:
         source = tree.source(path)
-        found = imports_of(source.tree, subject.installation.package, name, is_package=is_package) if source else ()
+        found = imports_of(source.tree, subject.patchset.package, name, is_package=is_package) if source else ()
         return [item for item in found if resolver.unresolved(item)]
 
     bad = unresolved(subject.tree, now)
@@ -99,22 +118,12 @@ def _step(subject: Subject, step: StepResult, variant: Variant) -> Iterator[str]
     yield from unmet(subject.patchset.by_id[step.id], variant, subject.tree)
 
 
-def _others(subject: Subject) -> Iterator[str]:
-    """Every file that RECORD proves and that we did not change is still what RECORD says."""
-    ours = {*subject.paths, *subject.given_back, subject.installation.record_path}
-    for path, digest in foreign_files(subject.installation, ours).items():
-        if subject.drift.get(path) != digest:
-            yield f"{path} is not what RECORD says" if digest else f"{path} is missing"
+def _stamp(tree: Tree, edit: AddStampedFile) -> Iterator[str]:
+    """The file that says which patchset this is says this one: a server that is asked must not name another."""
+    data = tree.get(edit.path)
+    yield from [f"{edit.path} is missing"] if data is None else edit.misfits(data)
 
 
 def _variant(patchset: Patchset, step: StepResult) -> Variant | None:
     known = patchset.by_id.get(step.id)
     return next((item for item in known.variants if item.name == step.variant), None) if known else None
-
-
-def _folders(installation: Installation) -> frozenset[str]:
-    """Every folder below the package, as paths: what may be a namespace package."""
-    base = Path(installation.folder)
-    return frozenset(
-        os.path.relpath(parent, base) for parent, _, _ in os.walk(installation.root) if "__pycache__" not in parent
-    )

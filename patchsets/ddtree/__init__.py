@@ -1,8 +1,8 @@
 """DDTREE (Diffusion Draft Tree) speculative decoding for SGLang: the ordered steps at a glance.
 
 Each step says what it does, why, and what proves it, in its own file under ``steps/``. ``fragments/`` holds the code
-that goes into existing modules, ``runtime/`` the modules that are added, ``smoke.py`` the program that the target's
-own interpreter runs to confirm the wiring.
+that goes into existing modules, ``runtime/`` the modules that are added; ``smoke/`` and ``e2e/`` are the programs that
+the target's own interpreter runs, to confirm the wiring and that it works.
 """
 
 from ddtree_patcher.patchset import Patchset, Precondition
@@ -14,13 +14,16 @@ from .steps import (
     enum,
     flags,
     graph_mask,
+    literals,
     requests,
     runtime,
     validation,
     verify_input,
+    widths,
     worker_branch,
     worker_import,
 )
+from .verdicts import SENTINELS
 
 PATCHSET = Patchset(
     id="ddtree",
@@ -28,7 +31,7 @@ PATCHSET = Patchset(
     summary="DDTREE speculative decoding: one DFLASH draft forward, a tree of candidates, one target forward",
     distribution="sglang",
     package="sglang",
-    supports=">=0.5.11,<=0.5.13.post1",
+    supports=">=0.5.11",
     preconditions=(
         Precondition(
             HasFile(DFLASH_INFO),
@@ -45,9 +48,12 @@ PATCHSET = Patchset(
         verify_input.STEP,
         worker_import.STEP,
         worker_branch.STEP,
+        widths.STEP,
         graph_mask.STEP,
         requests.STEP,
+        *literals.STEPS,
     ),
-    smoke="smoke.py",
+    sentinels=SENTINELS,
+    smoke="smoke/program.py",
     e2e="e2e/program.py",
 )

@@ -23,7 +23,9 @@ SPEC_INFO = "sglang/srt/speculative/spec_info.py"
 SPEC_REGISTRY = "sglang/srt/speculative/spec_registry.py"
 DFLASH_INFO = "sglang/srt/speculative/dflash_info.py"
 DFLASH_WORKER = "sglang/srt/speculative/dflash_worker.py"
+DFLASH_WORKER_V2 = "sglang/srt/speculative/dflash_worker_v2.py"
 DDTREE_ARGS = "sglang/srt/speculative/ddtree_args.py"
+DDTREE_WORKER = "sglang/srt/speculative/ddtree_worker.py"
 ELSEWHERE = "sglang/version.py"  # a file that no step looks at
 
 APPLY = ("apply", "--verify", "static")
@@ -129,6 +131,14 @@ class Site:
         lines = self.bytes_of(self.record).decode().splitlines()
         kept = [line for line in lines if line.rpartition(",")[0].rpartition(",")[0] not in rows]
         self.edit(self.record, "".join(f"{line}\n" for line in [*kept, *rows.values()]).encode())
+
+    def renumber(self, version: str) -> None:
+        """As if another release had this content."""
+        old, new = self.dist_info, f"sglang-{version}.dist-info"
+        (self.folder / old).rename(self.folder / new)
+        number = old.removeprefix("sglang-").removesuffix(".dist-info")
+        self.edit(f"{new}/METADATA", replacing(f"\nVersion: {number}\n".encode(), f"\nVersion: {version}\n".encode()))
+        self.edit(f"{new}/RECORD", lambda data: data.replace(old.encode(), new.encode()))
 
     def lay_over(self, other: Path) -> None:
         """What an installer does: the other tree's files and metadata in place of these; nothing else is removed."""

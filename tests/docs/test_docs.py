@@ -42,7 +42,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 def taught() -> tuple[str, str]:
     """The patchset and the program of docs/writing-a-patchset.md."""
     text = (ROOT / "docs" / "writing-a-patchset.md").read_text("utf-8")
-    patchset, program = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    patchset, program, _tests = re.findall(r"```python\n(.*?)```", text, flags=re.S)
     return patchset, program
 
 

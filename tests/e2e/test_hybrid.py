@@ -9,11 +9,12 @@ import pytest
 from engine_server import EngineServer
 from scripts import requests, tree_flags
 
-from sglang_releases import SUPPORTED
+from sglang_releases import BEFORE_OVERLAP, SUPPORTED
 
 pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
 
-BOTH_ENDS = pytest.mark.parametrize("version", [SUPPORTED[0], SUPPORTED[-1]])
+# Where the kernels for recurrent states run on a CPU.
+BOTH_ENDS = pytest.mark.parametrize("version", [BEFORE_OVERLAP[0], BEFORE_OVERLAP[-1]])
 SWITCH = "--speculative-ddtree-allow-hybrid-unsafe"
 FLAGS = [*tree_flags(7, 4), SWITCH]
 REQUESTS = [each for each in requests(tokens=8) if each["name"] in ("r0", "r3")]
@@ -41,11 +42,20 @@ def play(engines: Engines) -> Play:
     return run
 
 
+@pytest.mark.shows("hybrids", refused=True)
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_a_hybrid_target_is_refused(version: str, engines: Engines) -> None:
+    _refused(engines(version), hidden=False, place="arguments")
+
+
 @BOTH_ENDS
-@pytest.mark.parametrize(("hidden", "place"), [(False, "arguments"), (True, "engine")])
-def test_a_hybrid_target_is_refused(version: str, hidden: bool, place: str, engines: Engines) -> None:
-    """By the arguments, and by the worker where a configuration did not tell them what the target is."""
-    found = engines(version).call("hybrid.refused", FLOAT32_STATES, hidden=hidden)
+def test_a_hybrid_target_is_refused_by_the_worker(version: str, engines: Engines) -> None:
+    """Where a configuration did not tell the arguments what the target is."""
+    _refused(engines(version), hidden=True, place="engine")
+
+
+def _refused(engine: EngineServer, hidden: bool, place: str) -> None:
+    found = engine.call("hybrid.refused", FLOAT32_STATES, hidden=hidden)
     assert found["place"] == place
     for words in ("hybrid targets", "a branch of the tree sees the tokens of its siblings", "DFLASH", SWITCH):
         assert words in found["message"], found
@@ -86,6 +96,6 @@ def test_these_kernels_compute_what_they_should(play: Play) -> None:
 
     Not asked of 0.5.13 and 0.5.13.post1, whose eager verify forward clears these states first.
     """
-    plain, chain = play(SUPPORTED[0], "NONE"), play(SUPPORTED[0], "DFLASH")
+    plain, chain = play(BEFORE_OVERLAP[0], "NONE"), play(BEFORE_OVERLAP[0], "DFLASH")
     assert chain["outputs"] == plain["outputs"]
     assert max(map(max, chain["accept_lengths"].values())) > 1

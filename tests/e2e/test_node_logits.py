@@ -17,10 +17,9 @@ TOLERANCE = 2e-4  # float32, logits of order 10; the largest difference seen is 
 FAR = 100 * TOLERANCE  # a causal mask changes the logits of every node that it shows another branch by more
 
 BUDGETS = (5, 12, 33)
+FIRST_AND_LAST = SUPPORTED[0], SUPPORTED[-1]
 CASES = [
-    (version, budget)
-    for version in SUPPORTED
-    for budget in (BUDGETS if version in (SUPPORTED[0], SUPPORTED[-1]) else BUDGETS[1:2])
+    (version, budget) for version in SUPPORTED for budget in (BUDGETS if version in FIRST_AND_LAST else BUDGETS[1:2])
 ]
 REQUESTS = [{"name": f"r{index}", "ids": PROMPTS[index], "max_new_tokens": 7} for index in (0, 2)]
 
@@ -30,7 +29,12 @@ Step = dict[str, Any]
 def verified(engine: EngineServer, budget: int, plant: str = "") -> list[Step]:
     environment = {"SGLANG_DDTREE_SELF_CHECK": "0"}
     value = engine.call(
-        "logits.compare", environment, requests=REQUESTS, flags=list(tree_flags(budget, 4)), plant=plant
+        "logits.compare",
+        environment,
+        requests=REQUESTS,
+        flags=list(tree_flags(budget, 4)),
+        width=budget + 1,
+        plant=plant,
     )
     assert isinstance(value, list)
     return value

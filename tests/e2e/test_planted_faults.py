@@ -10,23 +10,25 @@ from engine_server import EngineServer, InsideError
 from scripts import BLOCK, Script, accept_lengths, assert_sound, compare_kv, outputs, requests, steps, tree_flags
 from test_kv import TOLERANCE
 
-from sglang_releases import SUPPORTED
+from sglang_releases import BEFORE_OVERLAP, OVERLAPPING
 
 pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
 
-VERSION = SUPPORTED[-1]
+EACH_WORKER = pytest.mark.parametrize("version", [BEFORE_OVERLAP[-1], OVERLAPPING[-1]])
 TREE = tree_flags(16, 4)
 SCRIPT: Script = [{"requests": requests()}]
 
 Play = Callable[..., dict[str, Any]]
 
 
+@EACH_WORKER
 @pytest.mark.parametrize("fault", ["show_a_sibling", "keep_tree_order", "accept_a_sibling"])
-def test_wrong_tokens_are_seen(fault: str, play: Play) -> None:
-    plain = play(VERSION, "NONE", script=SCRIPT)
-    assert outputs(play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant=fault)) != outputs(plain)
+def test_wrong_tokens_are_seen(version: str, fault: str, play: Play) -> None:
+    plain = play(version, "NONE", script=SCRIPT)
+    assert outputs(play(version, "DDTREE", *TREE, script=SCRIPT, plant=fault)) != outputs(plain)
 
 
+@EACH_WORKER
 @pytest.mark.parametrize(
     ("fault", "models"),
     [
@@ -36,37 +38,41 @@ def test_wrong_tokens_are_seen(fault: str, play: Play) -> None:
         ("keep_a_bonus_row", {"draft"}),
     ],
 )
-def test_wrong_kv_is_seen(fault: str, models: set[str], engines: Callable[..., EngineServer]) -> None:
-    worst = compare_kv(engines(VERSION), plant=fault)["worst"]
+def test_wrong_kv_is_seen(version: str, fault: str, models: set[str], engines: Callable[..., EngineServer]) -> None:
+    worst = compare_kv(engines(version), plant=fault)["worst"]
     assert models <= {label.split()[0] for label, difference in worst.items() if difference > 100 * TOLERANCE}
 
 
+@EACH_WORKER
 @pytest.mark.parametrize("fault", ["shift_hidden_rows", "keep_a_bonus_row"])
-def test_a_drafter_that_is_given_the_wrong_rows_emits_the_right_tokens(fault: str, play: Play) -> None:
+def test_a_drafter_that_is_given_the_wrong_rows_emits_the_right_tokens(version: str, fault: str, play: Play) -> None:
     """Why KV and acceptance are looked at too: greedy equality does not see a fault on the draft side."""
-    plain = play(VERSION, "NONE", script=SCRIPT)
-    assert outputs(play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant=fault)) == outputs(plain)
+    plain = play(version, "NONE", script=SCRIPT)
+    assert outputs(play(version, "DDTREE", *TREE, script=SCRIPT, plant=fault)) == outputs(plain)
 
 
-def test_a_bonus_row_in_the_drafters_context_is_seen_in_what_is_accepted(play: Play) -> None:
-    chain = play(VERSION, "DFLASH", script=SCRIPT)
-    tree = play(VERSION, "DDTREE", *tree_flags(BLOCK - 1, 1), script=SCRIPT, plant="keep_a_bonus_row")
+@EACH_WORKER
+def test_a_bonus_row_in_the_drafters_context_is_seen_in_what_is_accepted(version: str, play: Play) -> None:
+    chain = play(version, "DFLASH", script=SCRIPT)
+    tree = play(version, "DDTREE", *tree_flags(BLOCK - 1, 1), script=SCRIPT, plant="keep_a_bonus_row")
     assert outputs(tree) == outputs(chain)
     assert accept_lengths(tree) != accept_lengths(chain)
 
 
-def test_lost_slots_are_seen(play: Play) -> None:
+@EACH_WORKER
+def test_lost_slots_are_seen(version: str, play: Play) -> None:
     try:
-        run = play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant="keep_a_rejected_slot")
+        run = play(version, "DDTREE", *TREE, script=SCRIPT, plant="keep_a_rejected_slot")
     except InsideError as error:  # SGLang's own check, when it is idle
         assert "leak" in str(error)
     else:
         assert any("nowhere" in fault for fault in run["faults"])
 
 
-def test_double_frees_are_seen(play: Play) -> None:
+@EACH_WORKER
+def test_double_frees_are_seen(version: str, play: Play) -> None:
     try:
-        run = play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant="free_a_slot_twice")
+        run = play(version, "DDTREE", *TREE, script=SCRIPT, plant="free_a_slot_twice")
     except InsideError as error:
         assert "leak" in str(error)
     else:
@@ -75,8 +81,9 @@ def test_double_frees_are_seen(play: Play) -> None:
         assert any("free and free" in fault for fault in run["faults"])
 
 
-def test_a_tree_without_siblings_is_seen(play: Play) -> None:
-    tree = play(VERSION, "DDTREE", *TREE, script=SCRIPT)
-    chain = play(VERSION, "DDTREE", *TREE, script=SCRIPT, plant="ignore_siblings")
+@EACH_WORKER
+def test_a_tree_without_siblings_is_seen(version: str, play: Play) -> None:
+    tree = play(version, "DDTREE", *TREE, script=SCRIPT)
+    chain = play(version, "DDTREE", *TREE, script=SCRIPT, plant="ignore_siblings")
     assert outputs(tree) == outputs(chain)
-    assert steps(tree) < steps(chain) == steps(play(VERSION, "DFLASH", script=SCRIPT))
+    assert steps(tree) < steps(chain) == steps(play(version, "DFLASH", script=SCRIPT))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scripts import outputs, requests, tree_flags
 
-from sglang_releases import SUPPORTED
+from sglang_releases import ENDS, SUPPORTED
 
 pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
 
@@ -63,7 +63,7 @@ def test_a_biased_rule_is_noticed(engines: Callable[..., Any]) -> None:
         assert sigmas(firsts(result["observed"]), firsts(result["expected"])) > 10, setting
 
 
-@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("version", ENDS)
 def test_seeded_requests_draw_what_they_draw_without_speculation(version: str, engines: Callable[..., Any]) -> None:
     """One draw a node from the target's distribution, by the release's own sampler and at the node's own position."""
     asked = requests(tokens=12)

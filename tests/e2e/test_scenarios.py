@@ -1,7 +1,7 @@
 """What happens to requests in a server, with trees: chunked prefill, stops, limits, aborts, retractions, many requests.
 
-Each is compared with what the target emits without speculation, in the release whose worker is the oldest and in the
-newest one.
+Each is compared with what the target emits without speculation: all together on every release, one by one in the
+oldest and in the newest.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scripts import PROMPTS, Script, accept_lengths, assert_sound, outputs, requests, tree_flags
+from scripts import PROMPTS, Script, accept_lengths, assert_sound, outputs, requests, tree_flags, unequal_and_shared
 
-from sglang_releases import SUPPORTED
+from sglang_releases import ENDS, OVERLAPPING, SUPPORTED
 
 pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
 
@@ -21,6 +21,24 @@ TREE = tree_flags(16, 4)
 RETRACTING = {"sglang.srt.managers.scheduler": {"TEST_RETRACT": True, "TEST_RETRACT_INTERVAL": 5}}
 
 Play = Callable[..., dict[str, Any]]
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_all_at_once(version: str, play: Play) -> None:
+    """Prompts in chunks, retractions, an abort, limits that end inside a path: on every release."""
+    limits = [16, 16, 9, 12]
+    asked = [{**each, "max_new_tokens": limit} for each, limit in zip(requests(), limits, strict=True)]
+    script: Script = [{"requests": asked, "abort": [[9, "r1"]]}]
+    plain = outputs(play(version, "NONE", script=unequal_and_shared()))
+    tree = play(version, "DDTREE", *TREE, "--chunked-prefill-size", "8", script=script, prepare=RETRACTING)
+    assert_sound(tree)
+    answers = tree["rounds"][0]
+    assert answers["r1"]["finish"] == "abort"
+    assert any(answer["retractions"] for answer in answers.values())
+    for name, limit in zip(answers, limits, strict=True):
+        output = answers[name]["output"]
+        assert output == plain[name][: len(output)]
+        assert len(output) == limit or name == "r1"
 
 
 @BOTH_ENDS
@@ -103,7 +121,7 @@ def test_a_pool_too_small_for_all_retracts(version: str, play: Play) -> None:
     assert any(answer["retractions"] for answer in tree["rounds"][0].values())
 
 
-@BOTH_ENDS
+@pytest.mark.parametrize("version", ENDS)
 def test_the_context_ends_inside_a_tree(version: str, play: Play) -> None:
     """At the last positions a tree reaches beyond the context: what is emitted is as without speculation."""
     script: Script = [{"requests": [{**each, "max_new_tokens": 200} for each in requests()]}]
@@ -115,24 +133,20 @@ def test_the_context_ends_inside_a_tree(version: str, play: Play) -> None:
     assert {answer["finish"] for answer in tree["rounds"][0].values()} == {"length"}
 
 
-@BOTH_ENDS
-def test_a_refused_request_is_told_why_and_the_others_are_served(version: str, play: Play) -> None:
-    refused = {
-        "logprobs": {"fields": {"return_logprob": True}},
-        "json": {"sampling": {"json_schema": "{}"}},
-        "penalty": {"sampling": {"frequency_penalty": 1.0}},
-    }
+@pytest.mark.shows("page-size")
+@pytest.mark.parametrize("version", OVERLAPPING)
+def test_pages_of_several_slots(version: str, play: Play) -> None:
+    """The window of a tree begins and ends inside of pages."""
+    plain = outputs(play(version, "NONE", script=unequal_and_shared()))
     script: Script = [
-        {"requests": [{"name": name, "ids": [5, 6, 7], **more} for name, more in refused.items()] + requests(tokens=4)}
+        {**round_, "requests": [{**each, "max_new_tokens": 8} for each in round_["requests"]]}
+        for round_ in unequal_and_shared()
     ]
-    tree = play(version, "DDTREE", *TREE, "--max-running-requests", "8", script=script)
-    plain = play(version, "NONE", script=[{"requests": requests(tokens=4)}])
+    tree = play(version, "DDTREE", *TREE, "--page-size", "4", script=script)
     assert_sound(tree)
-    answers = tree["rounds"][0]
-    for name, words in {"logprobs": "return_logprob", "json": "grammar", "penalty": "penalt"}.items():
-        assert answers[name]["finish"] == "abort"
-        assert words in answers[name]["message"], answers[name]
-    assert {name: output for name, output in outputs(tree).items() if name not in refused} == outputs(plain)
+    assert outputs(tree) == {name: output[:8] for name, output in plain.items()}
+    assert tree["rounds"][1]["s0"]["cached_tokens"] == 20
+    assert any(length > 1 for lengths in accept_lengths(tree).values() for length in lengths)
 
 
 @BOTH_ENDS

@@ -25,53 +25,75 @@ CHOSEN = [PROMPTS[number] for number in (0, 1, 4, 5, 8, 9)]  # two of json, code
 PAIR_BLOCK = 8
 TOKENS = 32
 LIMIT = 900.0
-ARGUMENTS = {"folder": str(PAIR), "prompts": [item["prompt"] for item in CHOSEN], "tokens": TOKENS}
+SETTINGS = [(budget, spine) for budget in (7, 16, 32) for spine in (False, True)]
+FEW = 2  # prompts that every release decodes, with the first of its settings
+
+Case = tuple[str, int, bool, int]  # release, budget, spine, prompts
+LARGE: list[Case] = [(SUPPORTED[-1], *setting, len(CHOSEN)) for setting in SETTINGS]
+LARGE += [(SUPPORTED[0], 16, spine, len(CHOSEN)) for spine in (False, True)]
+SMALL: list[Case] = [(version, 16, False, FEW) for version in SUPPORTED[1:-1]]
 
 Engines = Callable[..., EngineServer]
 
 
-def decoded(engine: EngineServer, spine: bool, **arguments: Any) -> list[dict[str, Any]]:
+def chosen(prompts: int) -> list[dict[str, Any]]:
+    """So many of different kinds."""
+    return CHOSEN if prompts == len(CHOSEN) else CHOSEN[::2][:prompts]
+
+
+def asked(prompts: int) -> dict[str, Any]:
+    tokens = TOKENS if prompts == len(CHOSEN) else TOKENS // 2
+    return {"folder": str(PAIR), "prompts": [item["prompt"] for item in chosen(prompts)], "tokens": tokens}
+
+
+def decoded(engine: EngineServer, spine: bool, prompts: int, **arguments: Any) -> list[dict[str, Any]]:
     environment = {"SGLANG_DDTREE_SELF_CHECK": "0", "SGLANG_DDTREE_SPINE": "1" if spine else "0"}
-    value = engine.call("pair.decode", environment, time_limit=LIMIT, **ARGUMENTS, **arguments)
+    value = engine.call("pair.decode", environment, time_limit=LIMIT, **asked(prompts), **arguments)
     assert isinstance(value, list)
     return value
 
 
 @pytest.fixture(scope="module")
 def expected(engines: Engines) -> Callable[..., list[dict[str, Any]]]:
-    """``expected(budget, spine)``: what the independent decode gives; computed once."""
-    results: dict[tuple[int, bool], list[dict[str, Any]]] = {}
+    """``expected(budget, spine, prompts)``: what the independent decode gives; computed once."""
+    results: dict[tuple[int, bool, int], list[dict[str, Any]]] = {}
 
-    def get(budget: int, spine: bool) -> list[dict[str, Any]]:
-        key = budget, spine
+    def get(version: str, budget: int, spine: bool, prompts: int) -> list[dict[str, Any]]:
+        key = budget, spine, prompts
         if key not in results:
-            server = engines(SUPPORTED[-1])
-            results[key] = server.call("pair.expect", time_limit=LIMIT, **ARGUMENTS, budget=budget, spine=spine)
+            results[key] = engines(version).call(
+                "pair.expect", time_limit=LIMIT, **asked(prompts), budget=budget, spine=spine
+            )
         return results[key]
 
     return get
 
 
-@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("version", [SUPPORTED[0], SUPPORTED[-1]])
 def test_dflash_takes_the_steps_that_it_takes_offline(
     version: str, engines: Engines, expected: Callable[..., list[dict[str, Any]]]
 ) -> None:
-    engine, offline = decoded(engines(version), False, algorithm="DFLASH"), expected(0, False)
-    for prompt, here, there in zip(CHOSEN, engine, offline, strict=True):
+    prompts = len(CHOSEN)
+    engine = decoded(engines(version), False, prompts, algorithm="DFLASH")
+    offline = expected(version, 0, False, prompts)
+    for prompt, here, there in zip(chosen(prompts), engine, offline, strict=True):
         assert here["output"] == there["output"] == prompt["greedy"][:TOKENS], prompt["name"]
         assert here["accept_lengths"] == there["accept_lengths"], prompt["name"]
 
 
-@pytest.mark.parametrize("spine", [False, True], ids=["best-first", "spine"])
-@pytest.mark.parametrize("budget", [7, 16, 32])
-@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize(("version", "budget", "spine", "prompts"), LARGE + SMALL)
 def test_ddtree_drafts_and_accepts_what_an_exact_tree_does(
-    version: str, budget: int, spine: bool, engines: Engines, expected: Callable[..., list[dict[str, Any]]]
+    version: str,
+    budget: int,
+    spine: bool,
+    prompts: int,
+    engines: Engines,
+    expected: Callable[..., list[dict[str, Any]]],
 ) -> None:
-    engine = decoded(engines(version), spine, algorithm="DDTREE", flags=list(tree_flags(budget, 8)))
-    offline, chain = expected(budget, spine), expected(0, False)
-    for prompt, here, there in zip(CHOSEN, engine, offline, strict=True):
-        assert here["output"] == prompt["greedy"][:TOKENS], prompt["name"]
+    engine = decoded(engines(version), spine, prompts, algorithm="DDTREE", flags=list(tree_flags(budget, 8)))
+    offline, chain = expected(version, budget, spine, prompts), expected(version, 0, False, prompts)
+    for prompt, here, there in zip(chosen(prompts), engine, offline, strict=True):
+        assert here["output"] == there["output"] == prompt["greedy"][: len(here["output"])], prompt["name"]
         assert here["verify_count"] == there["verify_count"], prompt["name"]
         assert here["accept_lengths"] == there["accept_lengths"], prompt["name"]
         assert here["trees"] == there["trees"], prompt["name"]

@@ -26,9 +26,19 @@ LAYERS = (
     ("errors", "resources", "signals"),
     ("digest",),
     ("graph", "canonical", "fingerprint", "codemods"),
-    ("tree", "bytecode", "interpreter", "lock", "records", "snapshot", "snapshot_sources", "snapshot_compare"),
+    (
+        "tree",
+        "bytecode",
+        "interpreter",
+        "lock",
+        "records",
+        "snapshot",
+        "snapshot_sources",
+        "snapshot_compare",
+        "wheels",
+    ),
     ("installation", "patchset", "spans", "store"),
-    ("shape", "contract", "pristine", "variants", "planner"),
+    ("shape", "sentinels", "contract", "pristine", "variants", "planner"),
     ("transaction",),
     ("verification",),
     ("operations",),
@@ -47,6 +57,7 @@ PURE = {
     "spans",
     "contract",
     "shape",
+    "sentinels",
     "variants",
     "planner",
 }
@@ -148,6 +159,7 @@ _OWNERS = {"os", "shutil", "tempfile", "Path", "pathlib"}
 _WRITERS = {
     "transaction.py": "the only one that writes into an installation",
     "store.py": "its own folder, and files that the user names",
+    "wheels.py": "its cache of wheels",
     "verification/probes_runner.py": "an empty folder for the program that it runs",
     "interpreter.py": "an empty folder to ask an interpreter from",
 }

@@ -3,116 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import logging
 import subprocess
 import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ddtree_stand_ins import Config, RecurrentConfig, Release, View, arguments, checked
 
-SOURCE = Path(__file__).parents[2] / "patchsets" / "ddtree" / "runtime" / "ddtree_args.py"
+from ddtree_runtime import RUNTIME, SPECULATIVE, load_args
 
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("ddtree_args_under_test", SOURCE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-ddtree_args = _load()
-
-
-class Config:
-    """A Hugging Face configuration: attributes, and a text configuration that is itself unless given."""
-
-    def __init__(self, **values: Any) -> None:
-        self.architectures = ["LlamaForCausalLM"]
-        self.__dict__.update(values)
-
-    def get_text_config(self) -> Any:
-        return self.__dict__.get("text_config", self)
-
-
-class RecurrentConfig(Config):
-    @property
-    def mamba2_cache_params(self) -> Any:
-        raise AssertionError("attention tensor-parallel group is not initialized")
-
-
-class Args(SimpleNamespace):
-    """What ServerArgs offers, as far as DDTREE looks at it."""
-
-    def get_model_config(self) -> Any:
-        return SimpleNamespace(
-            hf_config=self.hf_config, has_attention_sinks=self.sinks, vocab_size=512, context_len=256
-        )
-
-    def use_mla_backend(self) -> bool:
-        return bool(self.mla)
-
-    def get_attention_backends(self) -> tuple[Any, Any]:
-        return (
-            self.prefill_attention_backend or self.attention_backend,
-            self.decode_attention_backend or self.attention_backend,
-        )
-
-    def enable_mamba_extra_buffer(self) -> bool:
-        return bool(self.extra_buffer)
-
-
-def arguments(**changes: Any) -> Args:
-    defaults: dict[str, Any] = {
-        "speculative_algorithm": "DDTREE",
-        "speculative_ddtree_budget": 16,
-        "speculative_ddtree_topk": 8,
-        "speculative_ddtree_allow_hybrid_unsafe": False,
-        "speculative_dflash_block_size": None,
-        "speculative_num_draft_tokens": None,
-        "speculative_attention_mode": "prefill",
-        "attention_backend": None,
-        "prefill_attention_backend": None,
-        "decode_attention_backend": None,
-        "enable_dp_attention": False,
-        "pp_size": 1,
-        "page_size": None,
-        "mamba_track_interval": 256,
-        "hf_config": Config(),
-        "sinks": False,
-        "mla": False,
-        "extra_buffer": False,
-    }
-    return Args(**{**defaults, **changes})
-
-
-def checked(**changes: Any) -> Args:
-    """Arguments as they are when DFLASH's checks begin."""
-    return arguments(**{"attention_backend": "triton", "page_size": 1, **changes})
+ddtree_args, _ = load_args()
 
 
 @pytest.fixture(autouse=True)
-def sglang(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The modules of SGLang's that are imported on the way: flashinfer is there, and no plug-in has registered."""
-    state = SimpleNamespace(flashinfer=True, registered=None)
-    for name in ("sglang", "sglang.srt", "sglang.srt.configs", "sglang.srt.utils"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    utils = ModuleType("sglang.srt.utils.common")
-    utils.is_flashinfer_available = lambda: state.flashinfer  # type: ignore[attr-defined]
-    registry = ModuleType("sglang.srt.configs.linear_attn_model_registry")
-    registry.get_linear_attn_config = lambda config: state.registered  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, utils.__name__, utils)
-    monkeypatch.setitem(sys.modules, registry.__name__, registry)
-    return state
+def sglang(monkeypatch: pytest.MonkeyPatch) -> Release:
+    return Release(monkeypatch)
 
 
 class TestImport:
     def test_it_loads_neither_torch_nor_sglang(self) -> None:
-        code = f"import runpy, sys; runpy.run_path({str(SOURCE)!r}); print({{'torch', 'sglang'}} & set(sys.modules))"
-        assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+        """A process that reads arguments, such as a launcher's, must not pay for what it does not use."""
+        code = (
+            "import sys, types\n"
+            f"for name in ('sglang', 'sglang.srt', {SPECULATIVE!r}):\n"
+            "    sys.modules[name] = types.ModuleType(name)\n"
+            f"sys.modules[{SPECULATIVE!r}].__path__ = [{str(RUNTIME)!r}]\n"
+            f"import {SPECULATIVE}.ddtree_args\n"
+            "print(sorted(name for name in sys.modules if name.startswith(('sglang', 'torch'))))"
+        )
+        loaded = subprocess.check_output([sys.executable, "-c", code], text=True)
+        own = [f"{SPECULATIVE}.ddtree_{name}" for name in ("args", "refusals", "resolution")]
+        assert loaded == f"{sorted(['sglang', 'sglang.srt', SPECULATIVE, *own])}\n"
 
 
 class TestPositiveInt:
@@ -142,7 +65,7 @@ class TestBackendChoice:
         assert args.attention_backend == "flashinfer"
         assert "Use flashinfer" in caplog.text
 
-    def test_triton_where_it_is_not(self, sglang: SimpleNamespace) -> None:
+    def test_triton_where_it_is_not(self, sglang: Release) -> None:
         sglang.flashinfer = False
         args = arguments()
         ddtree_args.prepare_ddtree_args(args)
@@ -166,7 +89,7 @@ class TestBackendChoice:
     def test_one_is_chosen_when_the_user_forced_only_the_backend_that_does_not_verify(self) -> None:
         args = arguments(decode_attention_backend="fa3")
         ddtree_args.prepare_ddtree_args(args)
-        assert args.get_attention_backends() == ("flashinfer", "fa3")
+        assert (args.attention_backend, args.decode_attention_backend) == ("flashinfer", "fa3")
 
     def test_a_lower_case_name_is_made_canonical(self) -> None:
         args = arguments(speculative_algorithm="ddtree")
@@ -174,47 +97,42 @@ class TestBackendChoice:
         assert args.speculative_algorithm == "DDTREE"
 
 
-BOTH = [ddtree_args.prepare_ddtree_args, ddtree_args.check_ddtree_args]
+class TestDeclared:
+    """A release whose resolution leaves the arguments as they were given."""
 
+    @pytest.fixture(autouse=True)
+    def _release(self, sglang: Release) -> None:
+        sglang.declare()
 
-@pytest.mark.parametrize("function", BOTH)
-class TestRefusedFromTheBeginning:
-    @pytest.mark.parametrize("value", [0, -1, True, False, 1.0, "16", None])
-    @pytest.mark.parametrize("name", ["budget", "topk"])
-    def test_what_is_not_a_positive_integer(self, function: Any, name: str, value: object) -> None:
-        with pytest.raises(ValueError, match=f"--speculative-ddtree-{name} to be a positive integer"):
-            function(checked(**{f"speculative_ddtree_{name}": value}))
+    def test_what_is_chosen_is_declared(self) -> None:
+        args = arguments(speculative_algorithm="ddtree", declared=[])
+        given = {name: value for name, value in vars(args).items() if name != "declared"}
+        ddtree_args.prepare_ddtree_args(args)
+        view = View(args)
+        assert (view.speculative_algorithm, view.attention_backend) == ("DDTREE", "flashinfer")
+        args.declared.append(("_handle_dflash", {"speculative_num_draft_tokens": 8}))
+        ddtree_args.check_ddtree_args(args)
+        ddtree_args.resolve_ddtree_args(args)
+        assert (view.speculative_dflash_block_size, view.speculative_num_draft_tokens) == (8, 17)
+        assert {name: value for name, value in vars(args).items() if name != "declared"} == given
+        assert {source for source, _ in args.declared} == {"DDTREE", "_handle_dflash"}
 
-    def test_a_budget_above_the_bound(self, function: Any) -> None:
-        function(checked(speculative_ddtree_budget=1024))
-        with pytest.raises(ValueError, match=r"--speculative-ddtree-budget to be at most 1024 .* got 1025"):
-            function(checked(speculative_ddtree_budget=1025))
-
-    @pytest.mark.parametrize("backend", ["fa3", "fa4", "trtllm_mha", "trtllm_mla", "flashmla", "torch_native", "wave"])
-    def test_a_backend_without_a_tree_mask(self, function: Any, backend: str) -> None:
-        with pytest.raises(ValueError, match=f"'{backend}'.*--attention-backend flashinfer or triton"):
-            function(checked(attention_backend=backend))
-
-    @pytest.mark.parametrize("mode", ["prefill", "decode"])
-    def test_only_the_backend_that_verifies_counts(self, function: Any, mode: str) -> None:
-        other = {"prefill": "decode", "decode": "prefill"}[mode]
-        function(checked(speculative_attention_mode=mode, **{f"{other}_attention_backend": "fa3"}))
+    def test_what_was_declared_by_others_counts(self) -> None:
+        args = arguments(attention_backend="triton", declared=[("model", {"attention_backend": "fa3"})])
         with pytest.raises(ValueError, match="'fa3'"):
-            function(checked(speculative_attention_mode=mode, **{f"{mode}_attention_backend": "fa3"}))
+            ddtree_args.check_ddtree_args(args)
 
-    def test_flashinfer_for_latent_attention(self, function: Any) -> None:
-        function(checked(attention_backend="flashinfer"))
-        with pytest.raises(ValueError, match=r"MLA.*--attention-backend triton"):
-            function(checked(attention_backend="flashinfer", mla=True))
+    def test_an_algorithm_that_was_taken_back_is_not_touched(self) -> None:
+        args = arguments(declared=[("capture", {"speculative_algorithm": None})], speculative_ddtree_budget=0)
+        ddtree_args.prepare_ddtree_args(args)
+        assert len(args.declared) == 1
 
-    def test_a_paged_kv_cache(self, function: Any) -> None:
-        function(checked(page_size=1))
-        with pytest.raises(ValueError, match="--page-size 1, got 16"):
-            function(checked(page_size=16))
-
-    def test_the_backend_is_named_before_the_page_size_that_it_brought_along(self, function: Any) -> None:
-        with pytest.raises(ValueError, match="'trtllm_mha'"):
-            function(checked(attention_backend="trtllm_mha", page_size=64))
+    def test_the_extra_buffer_is_asked_of_the_view(self) -> None:
+        hybrid = {"hf_config": RecurrentConfig(), "speculative_ddtree_allow_hybrid_unsafe": True}
+        args = checked(declared=[("x", {"extra_buffer": True})], speculative_num_draft_tokens=8, **hybrid)
+        args.mamba_track_interval = 16
+        with pytest.raises(ValueError, match="--mamba-track-interval"):
+            ddtree_args.resolve_ddtree_args(args)
 
 
 class TestHybrid:
@@ -232,7 +150,7 @@ class TestHybrid:
         with pytest.raises(ValueError, match=r"hybrid targets.*--speculative-ddtree-allow-hybrid-unsafe"):
             ddtree_args.prepare_ddtree_args(arguments(hf_config=config))
 
-    def test_a_registered_plug_in_model_is_refused(self, sglang: SimpleNamespace) -> None:
+    def test_a_registered_plug_in_model_is_refused(self, sglang: Release) -> None:
         sglang.registered = ("spec", "config")
         with pytest.raises(ValueError, match="hybrid targets"):
             ddtree_args.prepare_ddtree_args(arguments())
@@ -240,6 +158,12 @@ class TestHybrid:
     def test_a_release_without_the_registry(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "sglang.srt.configs.linear_attn_model_registry", None)
         assert not ddtree_args.is_hybrid_target(arguments())
+
+    @pytest.mark.parametrize("found", [None, Config()])
+    def test_a_release_that_knows_its_hybrids(self, sglang: Release, found: object) -> None:
+        """From 0.5.16 on, the plug-ins' among them."""
+        sglang.add("sglang.srt.configs.hybrid_arch", mambaish_config=lambda model_config: found)
+        assert ddtree_args.is_hybrid_target(arguments()) is (found is not None)
 
     @pytest.mark.parametrize(
         "config", [Config(), Config(text_config=None), RecurrentConfig(linear_layer_ids=[]), SimpleNamespace()]
@@ -254,14 +178,6 @@ class TestHybrid:
 
 
 class TestCheck:
-    def test_data_parallel_attention_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="Remove --enable-dp-attention"):
-            ddtree_args.check_ddtree_args(checked(enable_dp_attention=True))
-
-    def test_pipeline_parallelism_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="--pp-size 1, got 2"):
-            ddtree_args.check_ddtree_args(checked(pp_size=2))
-
     def test_a_resolved_width_becomes_the_block_size_again(self) -> None:
         args = checked(speculative_dflash_block_size=8, speculative_num_draft_tokens=17)
         ddtree_args.check_ddtree_args(args)
@@ -279,6 +195,11 @@ class TestResolve:
         args = checked(speculative_num_draft_tokens=8, speculative_ddtree_budget=30)
         ddtree_args.resolve_ddtree_args(args)
         assert (args.speculative_dflash_block_size, args.speculative_num_draft_tokens) == (8, 31)
+
+    def test_mixed_chunked_prefill_is_turned_off(self, caplog: pytest.LogCaptureFixture) -> None:
+        args = checked(speculative_num_draft_tokens=8, enable_mixed_chunk=True)
+        ddtree_args.resolve_ddtree_args(args)
+        assert args.enable_mixed_chunk is False and "mixed chunked prefill is disabled" in caplog.text
 
     def test_resolving_twice_changes_nothing(self) -> None:
         args = checked(speculative_num_draft_tokens=8)
@@ -352,6 +273,15 @@ class TestRequest:
     def test_a_penalty_is_refused_by_its_name(self, name: str, value: float) -> None:
         answer = self.answer(**{name: value})
         assert answer is not None and f"does not support {name}" in answer and f"Leave {name} out" in answer
+
+    @pytest.mark.parametrize("asked", [True, False])
+    def test_the_support_of_what_was_sampled_is_refused(self, asked: bool) -> None:
+        plain = {"frequency_penalty": 0.0, "presence_penalty": 0.0, "repetition_penalty": 1.0, "min_new_tokens": 0}
+        req = SimpleNamespace(
+            sampling_params=SimpleNamespace(**plain), origin_input_ids=[1], return_sampling_mask=asked
+        )
+        answer = ddtree_args.validate_ddtree_request(req, 17, 100)
+        assert (answer is not None and "Leave return_sampling_mask out" in answer) is asked
 
     def test_a_prompt_without_room_for_a_tree_is_refused(self) -> None:
         assert self.answer(83) is None

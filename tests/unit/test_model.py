@@ -14,14 +14,16 @@ from ddtree_patcher.model import (
     ExitCode,
     FileStatus,
     InstallationStatus,
+    ReleaseVerdict,
     StepOutcome,
     Tier,
     Word,
 )
 
 STATUSES = Path(__file__).resolve().parents[2] / "docs" / "statuses.md"
+VOCABULARIES = (StepOutcome, FileStatus, InstallationStatus, CheckOutcome, ReleaseVerdict)
 WORDS = [
-    *(word.value for kind in (StepOutcome, FileStatus, InstallationStatus, CheckOutcome) for word in kind),
+    *(word.value for kind in VOCABULARIES for word in kind),
     *(code.symbol for code in ExitCode),
 ]
 

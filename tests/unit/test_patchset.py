@@ -119,6 +119,43 @@ class TestNotLoaded:
             patchset.load(str(tmp_path))
 
 
+class TestStamp:
+    """A file that says which patchset it is of: the digest is over its template, so that there is no circle."""
+
+    @pytest.fixture
+    def stamping(self, folder: Path) -> Path:
+        text = "ID = '@PATCHSET_ID@'; VERSION = '@PATCHSET_VERSION@'; DIGEST = '@PATCHSET_DIGEST@'".replace("'", '"')
+        (folder / "stamp.txt").write_text("\n".join(text.split("; ")) + "\n")
+        program = GOOD.replace('Variant("v")', 'Variant("v", edits=(FILE,)), Variant("w", edits=(FILE, PLAIN))')
+        (folder / "__init__.py").write_text(
+            "from pathlib import Path\n"
+            "from ddtree_patcher.codemods import AddFile, AddStampedFile\n"
+            "FILE = AddStampedFile('pkg/stamp.py', (Path(__file__).parent / 'stamp.txt').read_bytes())\n"
+            "PLAIN = AddFile('pkg/plain.py', FILE.content)\n" + program
+        )
+        return folder
+
+    def test_every_variant_says_the_identity(self, stamping: Path) -> None:
+        loaded = patchset.load(str(stamping))
+        expected = f'ID = "mine"\nVERSION = "3"\nDIGEST = "{loaded.identity.digest}"\n'.encode()
+        (step,) = loaded.patchset.steps
+        first, (second, plain) = (variant.edits for variant in step.variants)
+        assert [edit.content for edit in first if isinstance(edit, AddFile)] == [expected]
+        assert isinstance(second, AddFile) and second.content == expected
+        assert isinstance(plain, AddFile) and b"@PATCHSET_DIGEST@" in plain.content  # nobody asked for it there
+
+    def test_the_same_files_give_the_same_stamp_and_others_another(self, stamping: Path) -> None:
+        first, again = patchset.load(str(stamping)), patchset.load(str(stamping))
+        assert first.patchset.steps == again.patchset.steps
+        (stamping / "parts.py").write_text("NAME = 'one'  # edited\n")
+        assert patchset.load(str(stamping)).patchset.steps != first.patchset.steps
+
+    def test_a_template_without_a_placeholder_is_refused(self, stamping: Path) -> None:
+        (stamping / "stamp.txt").write_text("ID = 1\n")
+        with pytest.raises(PatchsetError, match=r"pkg/stamp\.py is stamped"):
+            patchset.load(str(stamping))
+
+
 class TestDescribe:
     def test_reads_the_literals_without_running_anything(self, folder: Path) -> None:
         (folder / "__init__.py").write_text("raise SystemExit('it ran')\n" + GOOD)

@@ -22,7 +22,7 @@ from ddtree_patcher.errors import PatchsetError
 from ddtree_patcher.model import Severity, StepOutcome
 from ddtree_patcher.patchset import Contract, Patchset, Step, Variant
 from ddtree_patcher.planner import Draft, draft, unmet
-from ddtree_patcher.shape import Defines, HasFile, Lacks
+from ddtree_patcher.shape import Defines, HasFile, Holds, Lacks
 from ddtree_patcher.tree import Tree
 from ddtree_patcher.variants import NoVariant, choose_variant
 
@@ -325,3 +325,55 @@ class TestUnmet:
             f"does not hold: {F} defines Kind.C",
             f"does not hold: not: {F} exists",
         ]
+
+
+class TestLines:
+    """Steps find their places in what the steps before them left; people open the file that is on disk."""
+
+    FILE = "class Kind:\n    A = 1\n\n\ndef run():\n    start()\n    stop()\n    stop()\n"
+    ABOVE = step("above", InsertAfter(F, Anchor("A = ...", scope="Kind"), "B = 2\nC = 3\n"))
+
+    def said(self, *later: Step, text: str = FILE) -> tuple[int, str]:
+        made = plan(self.ABOVE, *later, files={F: text})
+        (problem,) = [item for item in made.diagnostics if item.severity is Severity.ERROR]
+        return problem.line, problem.detail
+
+    def test_of_places_that_are_too_many(self) -> None:
+        line, detail = self.said(step("below", InsertAfter(F, Anchor("stop()", scope="run"), "end()\n")))
+        assert (line, detail) == (7, "Candidates:\nline 7: stop()\nline 8: stop()")
+
+    def test_of_a_place_that_comes_near(self) -> None:
+        line, detail = self.said(step("below", InsertAfter(F, Anchor("stars()", scope="run"), "end()\n")))
+        assert line == 6 and "line 6: start()" in detail
+
+    def test_of_a_variant_that_does_not_fit(self) -> None:
+        variant = Variant("v", when=(Holds(F, Anchor("stop()", scope="run")),))
+        assert self.said(Step("below", "", "", (variant,)))[0] == 7
+
+    def test_of_a_broken_contract(self) -> None:
+        below = step("below", *CALL.variants[0].edits, contract=(Contract(F, "run", ("speed",)),))
+        assert self.said(below)[0] == 5
+
+    def test_of_a_half_that_is_there(self) -> None:
+        text = self.FILE.replace("start()\n", "start()\n    check()\n")
+        below = step("below", *CALL.variants[0].edits, AddFile("pkg/new.py", b""))
+        assert self.said(below, text=text)[0] == 7
+
+    def test_of_a_step_that_is_upstream_while_others_are_not(self) -> None:
+        text = self.FILE.replace("start()\n", "start()\n    check()\n")
+        more = step("more", InsertAfter(F, Anchor("A = ...", scope="Kind"), "Z = 9\n"), requires=("above", "call"))
+        assert self.said(CALL, more, text=text)[0] == 7
+
+
+def test_a_variant_that_does_not_fit_points_into_the_file_where_it_nearly_does() -> None:
+    when = (Holds("pkg/g.py", Anchor("nowhere()")), Holds(F, Anchor("stop()", scope="ran")))
+    made = plan(Step("s", "", "", (Variant("v", when=when),)), files={F: TEXT, "pkg/g.py": "import json\n"})
+    (problem,) = made.diagnostics
+    assert (problem.path, problem.line) == (F, 5)
+
+
+def test_what_is_wrong_with_a_file_is_said_once_however_many_steps_it_stops() -> None:
+    other = step("other", AddEnumMember(F, "Kind", "C", after="A"))
+    made = plan(MEMBER, other, CALL, files={F: "class Kind(\n"})
+    assert set(outcomes(made).values()) == {"not_roundtrippable"}
+    assert [item.code for item in made.diagnostics] == ["not_roundtrippable"]

@@ -68,6 +68,48 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+SPAWNING = """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from . import parts
+    def checks():
+        yield "spawned", spawned
+    def where(name):
+        import os, sgl_kernel, sglang.good
+        return [name, os.getpid(), sglang.good.__file__, sgl_kernel.__file__]
+    def spawned():
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
+            theirs = processes.submit(FUNCTION, "x").result()
+        ours = where("x")
+        assert theirs[1] != ours[1], "no other process"
+        assert theirs[:1] + theirs[2:] == ours[:1] + ours[2:], f"{theirs} is not {ours}"
+        return "the same " + theirs[2]
+"""
+
+
+class TestASpawnedProcess:
+    """A fresh interpreter, as SGLang starts its schedulers: nothing is inherited but what is handed on."""
+
+    @pytest.mark.parametrize("function", ["where", "parts.where"])
+    def test_it_has_the_same_path_and_stand_ins(self, bench: Bench, function: str) -> None:
+        parts = "def where(name):\n    from . import program\n    return program.where(name)\n"
+        (result,) = bench.run(SPAWNING.replace("FUNCTION", function), beside={"parts.py": parts})
+        assert result.outcome is CheckOutcome.PASSED, result.detail
+        assert str(bench.folder) in result.detail
+        assert list(bench.folder.rglob("__pycache__")) == []
+
+    def test_what_it_prints_does_not_corrupt_the_answer(self, bench: Bench) -> None:
+        program = SPAWNING.replace("FUNCTION", "where").replace("import os, sgl", "print('noise'); import os, sgl")
+        (result,) = bench.run(program, beside={"parts.py": ""})
+        assert result.outcome is CheckOutcome.PASSED, result.detail
+
+    def test_one_that_dies_fails_the_check(self, bench: Bench) -> None:
+        program = SPAWNING.replace("FUNCTION", "where").replace("import os, sgl", "import os; os._exit(3); import sgl")
+        (result,) = bench.run(program, beside={"parts.py": ""})
+        assert result.outcome is CheckOutcome.FAILED
+        assert "BrokenProcessPool" in result.detail
+
+
 class TestAnAnswer:
     def test_each_check_is_one_result_of_the_tier(self, bench: Bench) -> None:
         results = bench.run(

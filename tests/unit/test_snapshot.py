@@ -383,7 +383,8 @@ class TestSources:
         return file
 
     def test_a_wheel_and_its_unpacked_folder_give_one_snapshot(self, tmp_path: Path) -> None:
-        distribution, version, read = read_wheel(self.wheel(tmp_path, (A, "x = 1\n"), self.METADATA))
+        distribution, version, read, names = read_wheel(self.wheel(tmp_path, (A, "x = 1\n"), self.METADATA))
+        assert names == {A, "sglang-1.0.dist-info/METADATA"}
         (tmp_path / A).parent.mkdir(parents=True)
         (tmp_path / A).write_text("x = 1\n")
         assert (distribution, version) == ("sglang", "1.0")

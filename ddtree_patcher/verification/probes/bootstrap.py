@@ -39,6 +39,7 @@ from types import ModuleType
 GPU_ONLY_MODULES = ("sgl_kernel", "torchvision")
 FOLDER_VARIABLE = "DDTREE_PATCH_PROBE_FOLDER"  # where a program reads which tree it is to prove
 STAND_INS_VARIABLE = "DDTREE_PATCH_PROBE_STAND_INS"  # their folder and names, for a fresh process of the program's
+PROGRAM_VARIABLE = "DDTREE_PATCH_PROBE_PROGRAM"  # the program's own file, for the same
 PROGRESS_VARIABLE = "DDTREE_PATCH_PROBE_PROGRESS"  # the number of a pipe; whoever started us may listen there
 PACKAGE = "ddtree_patch_probe"  # what the program's folder is called in here
 
@@ -169,10 +170,9 @@ def _checks_of(program: str, arguments: Sequence[str]) -> Iterator[Check]:
 
 
 def _load(program: str) -> ModuleType:
-    """The program, as a module of a package that is its folder. No ``__init__.py`` there is run."""
-    package = ModuleType(PACKAGE)
-    package.__path__ = [os.path.dirname(os.path.abspath(program))]
-    sys.modules[PACKAGE] = package
+    """The program, as a module of a package that is its folder."""
+    os.environ[PROGRAM_VARIABLE] = os.path.abspath(program)
+    _make_package(program)
     spec = importlib.util.spec_from_file_location(f"{PACKAGE}.{Path(program).stem}", program)
     if spec is None or spec.loader is None:
         raise RuntimeError(f"{program} is not a Python file")
@@ -180,6 +180,23 @@ def _load(program: str) -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _make_package(program: str) -> None:
+    """The package that is the program's folder. No ``__init__.py`` there is run."""
+    package = ModuleType(PACKAGE)
+    package.__path__ = [os.path.dirname(os.path.abspath(program))]
+    sys.modules[PACKAGE] = package
+
+
+def _settle_in_a_spawned_process() -> None:
+    """What a process that a program spawned needs before it can find the program's function: its package, stand-ins.
+
+    ``multiprocessing`` has given it our path, and runs this file again to have its main module.
+    """
+    folder, *names = json.loads(os.environ[STAND_INS_VARIABLE])
+    StandIns(folder, names).install()
+    _make_package(os.environ[PROGRAM_VARIABLE])
 
 
 def _raise(error: BaseException) -> str:
@@ -259,3 +276,5 @@ def _verdict(error: BaseException, stand_ins: Sequence[str]) -> tuple[str, str]:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+elif __name__ == "__mp_main__":
+    _settle_in_a_spawned_process()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from .engine import Answer, Engine
+from .notes import BatchNotes
 
 Chain = list[int]  # the tokens that the drafter finds most probable, position by position
 
@@ -14,26 +14,30 @@ Chain = list[int]  # the tokens that the drafter finds most probable, position b
 class ChainWatch:
     """Records the chain of every request in every step of an engine that runs DDTREE.
 
-    It is taken from the draft model's hidden states and the target's head, before a tree is built of them.
+    It is taken from what the draft model answers and the target's head, before a tree is built of them.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.chains: dict[str, list[Chain]] = {}
-        self._drafted: list[list[Chain]] = []  # of the batch that runs
-        runtime = engine.worker.ddtree
-        upstream = runtime.draft
+        notes: BatchNotes[list[Chain]] = BatchNotes(engine, self._keep)
+        runner = engine.worker.draft_model_runner
+        head = engine.scheduler.tp_worker.model_runner.model.lm_head
+        block_size = int(engine.worker.ddtree.block_size)
+        upstream = runner.forward
 
-        def draft(root_tokens: torch.Tensor, hidden: torch.Tensor, lm_head: Any) -> Any:
-            self._drafted.append((hidden @ lm_head.weight.T).argmax(dim=-1).tolist())
-            return upstream(root_tokens, hidden, lm_head)
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            output = upstream(*args, **kwargs)
+            hidden = output.logits_output.hidden_states
+            drafted = hidden.view(-1, block_size, hidden.shape[-1])[:, 1:]
+            notes.add((drafted @ head.weight.T).argmax(dim=-1).tolist())
+            return output
 
-        runtime.draft = draft
-        engine.after_batch.append(self._assign)
+        runner.forward = forward
 
-    def _assign(self, batch: Any) -> None:
-        if self._drafted:
-            for request, chain in zip(batch.reqs, self._drafted.pop(), strict=True):
-                self.chains.setdefault(request.rid, []).append(chain)
+    def _keep(self, requests: list[Any], emitted: Mapping[int, int], notes: list[list[Chain]]) -> None:
+        for place in emitted:
+            (chains,) = notes
+            self.chains.setdefault(requests[place].rid, []).append(chains[place])
 
 
 def emitted_by_chains(answer: Answer, chains: list[Chain]) -> list[int]:

@@ -16,7 +16,7 @@ NONE, DFLASH, DDTREE = "NONE", "DFLASH", "DDTREE"
 
 _PRELOADED = ("sglang.srt.managers.scheduler", "sglang.srt.models.registry")  # the registry loads every model class
 _ALWAYS = (
-    *("--skip-tokenizer-init", "--log-level", "info", "--random-seed", "1", "--disable-overlap-schedule"),
+    *("--skip-tokenizer-init", "--log-level", "info", "--random-seed", "1"),
     *("--max-total-tokens", "1024", "--max-running-requests", "4", "--context-length", "256"),
     *("--chunked-prefill-size", "128", "--mem-fraction-static", "0.5", "--grammar-backend", "none"),
 )
@@ -34,9 +34,9 @@ def has_gpu() -> bool:
 
 @cache
 def preload() -> None:
-    """Loads SGLang as for a server, once for all forks, however often it is called.
+    """Loads SGLang as for a server, fit for the CPU, once for all forks, however often it is called.
 
-    With a GPU each fork loads its own, as CUDA survives none.
+    With a GPU each fork loads its own, as it is, as CUDA survives none.
     """
     if has_gpu():
         return
@@ -45,6 +45,7 @@ def preload() -> None:
     shims.lighten_the_interpreter()
     for name in _PRELOADED:
         importlib.import_module(name)
+    shims.prepare_for_the_cpu()
 
 
 def server_flags(models: Checkpoints, algorithm: str, more: Sequence[str] = ()) -> list[str]:

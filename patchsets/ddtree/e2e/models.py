@@ -19,8 +19,6 @@ Weights = dict[str, torch.Tensor]
 
 HIDDEN = 64
 HEAD_DIM = 64  # the smallest that FlashInfer takes
-HEADS = 1  # the cost of attention in the interpreter is proportional to it
-KV_HEADS = 1
 INTERMEDIATE = 128
 TARGET_LAYERS = 3
 DRAFT_LAYERS = 2
@@ -44,6 +42,8 @@ class TinyModels:
     vocab: int = 256
     draft_vocab: int = 0  # what the draft's configuration claims; 0: the target's
     hot: int = 3  # rows of the head that win; at most the vocabulary
+    first_hot: int = 0  # where these rows begin
+    heads: int = 1  # of queries, keys and values; the cost of attention in the interpreter is proportional to it
     context: int = 512
     eos: int | None = None  # what the target's configuration names; None: an id that is never generated
 
@@ -51,13 +51,13 @@ class TinyModels:
         """Both checkpoints as ``folder/target`` and ``folder/draft``; takes about 50 ms."""
         random = torch.Generator().manual_seed(self.seed)
         target, draft = Path(folder) / "target", Path(folder) / "draft"
-        _write(target, self._target_config(), _target_weights(random, self.vocab, self.hot))
-        _write(draft, self._draft_config(), _draft_weights(random))
+        _write(target, self._target_config(), self._target_weights(random))
+        _write(draft, self._draft_config(), self._draft_weights(random))
         return Checkpoints(str(target), str(draft))
 
     def _target_config(self) -> dict[str, Any]:
         return {
-            **_config(self.vocab, self.context, TARGET_LAYERS),
+            **self._config(self.vocab, TARGET_LAYERS),
             "architectures": ["LlamaForCausalLM"],
             "model_type": "llama",
             "bos_token_id": self.vocab - 3,
@@ -66,7 +66,7 @@ class TinyModels:
 
     def _draft_config(self) -> dict[str, Any]:
         return {
-            **_config(self.draft_vocab or self.vocab, self.context, DRAFT_LAYERS),
+            **self._config(self.draft_vocab or self.vocab, DRAFT_LAYERS),
             "architectures": ["DFlashDraftModel"],
             "model_type": "qwen3",
             "rope_theta": 1000000.0,  # what releases that do not find it in the configuration assume
@@ -79,60 +79,58 @@ class TinyModels:
             },
         }
 
+    def _config(self, vocab: int, layers: int) -> dict[str, Any]:
+        return {
+            "hidden_size": HIDDEN,
+            "intermediate_size": INTERMEDIATE,
+            "num_hidden_layers": layers,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.heads,
+            "head_dim": HEAD_DIM,
+            "vocab_size": vocab,
+            "max_position_embeddings": self.context,
+            "rms_norm_eps": 1e-6,
+            "rope_theta": 10000.0,
+            "hidden_act": "silu",
+            "tie_word_embeddings": False,
+            "attention_bias": False,
+            "torch_dtype": "float32",
+        }
 
-def _config(vocab: int, context: int, layers: int) -> dict[str, Any]:
-    return {
-        "hidden_size": HIDDEN,
-        "intermediate_size": INTERMEDIATE,
-        "num_hidden_layers": layers,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": KV_HEADS,
-        "head_dim": HEAD_DIM,
-        "vocab_size": vocab,
-        "max_position_embeddings": context,
-        "rms_norm_eps": 1e-6,
-        "rope_theta": 10000.0,
-        "hidden_act": "silu",
-        "tie_word_embeddings": False,
-        "attention_bias": False,
-        "torch_dtype": "float32",
-    }
+    def _target_weights(self, random: torch.Generator) -> Weights:
+        head = _normal(random, self.vocab, HIDDEN, std=0.02)
+        head[self.first_hot : self.first_hot + self.hot] = _normal(random, self.hot, HIDDEN, std=1.0)
+        weights = {
+            "model.embed_tokens.weight": _normal(random, self.vocab, HIDDEN, std=1.0),
+            "model.norm.weight": torch.ones(HIDDEN),
+            "lm_head.weight": head,
+        }
+        for index in range(TARGET_LAYERS):
+            weights |= _layer(random, f"model.layers.{index}.", self.heads)
+        return weights
 
-
-def _target_weights(random: torch.Generator, vocab: int, hot: int) -> Weights:
-    head = _normal(random, vocab, HIDDEN, std=0.02)
-    head[:hot] = _normal(random, hot, HIDDEN, std=1.0)
-    weights = {
-        "model.embed_tokens.weight": _normal(random, vocab, HIDDEN, std=1.0),
-        "model.norm.weight": torch.ones(HIDDEN),
-        "lm_head.weight": head,
-    }
-    for index in range(TARGET_LAYERS):
-        weights |= _layer(random, f"model.layers.{index}.")
-    return weights
-
-
-def _draft_weights(random: torch.Generator) -> Weights:
-    """No embedding and no head: the drafter borrows the target's."""
-    weights = {
-        "fc.weight": _normal(random, HIDDEN, len(CAPTURED) * HIDDEN, std=0.1),
-        "hidden_norm.weight": torch.ones(HIDDEN),
-        "norm.weight": torch.ones(HIDDEN),
-    }
-    for index in range(DRAFT_LAYERS):
-        prefix = f"layers.{index}."
-        weights |= _layer(random, prefix)
-        weights[prefix + "self_attn.q_norm.weight"] = torch.ones(HEAD_DIM)
-        weights[prefix + "self_attn.k_norm.weight"] = torch.ones(HEAD_DIM)
-    return weights
+    def _draft_weights(self, random: torch.Generator) -> Weights:
+        """No embedding and no head: the drafter borrows the target's."""
+        weights = {
+            "fc.weight": _normal(random, HIDDEN, len(CAPTURED) * HIDDEN, std=0.1),
+            "hidden_norm.weight": torch.ones(HIDDEN),
+            "norm.weight": torch.ones(HIDDEN),
+        }
+        for index in range(DRAFT_LAYERS):
+            prefix = f"layers.{index}."
+            weights |= _layer(random, prefix, self.heads)
+            weights[prefix + "self_attn.q_norm.weight"] = torch.ones(HEAD_DIM)
+            weights[prefix + "self_attn.k_norm.weight"] = torch.ones(HEAD_DIM)
+        return weights
 
 
-def _layer(random: torch.Generator, prefix: str) -> Weights:
+def _layer(random: torch.Generator, prefix: str, heads: int) -> Weights:
+    width = heads * HEAD_DIM
     shapes = {
-        "self_attn.q_proj": (HEADS * HEAD_DIM, HIDDEN),
-        "self_attn.k_proj": (KV_HEADS * HEAD_DIM, HIDDEN),
-        "self_attn.v_proj": (KV_HEADS * HEAD_DIM, HIDDEN),
-        "self_attn.o_proj": (HIDDEN, HEADS * HEAD_DIM),
+        "self_attn.q_proj": (width, HIDDEN),
+        "self_attn.k_proj": (width, HIDDEN),
+        "self_attn.v_proj": (width, HIDDEN),
+        "self_attn.o_proj": (HIDDEN, width),
         "mlp.gate_proj": (INTERMEDIATE, HIDDEN),
         "mlp.up_proj": (INTERMEDIATE, HIDDEN),
         "mlp.down_proj": (HIDDEN, INTERMEDIATE),

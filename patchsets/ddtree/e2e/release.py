@@ -1,7 +1,7 @@
 """Where releases of SGLang differ in what the driver touches: names, and how the scheduler receives and sends.
 
-Told apart by what is there, never by version strings. Served: the scheduler that processes a batch before it takes the
-next one (0.5.11 to 0.5.13.post1). A later release, whose scheduler overlaps the two, needs another ``Loop``.
+Told apart by what is there, never by version strings. Served: 0.5.11 to 0.5.23, with a scheduler that processes a batch
+before it takes the next one, and with one that overlaps the two.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import inspect
 from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 
@@ -18,30 +20,46 @@ class OutOfStep(BaseException):
 
 
 class Loop:
-    """The scheduler's own event loop, entered for one iteration at a time."""
+    """The scheduler's own event loop, entered for one iteration at a time.
+
+    With overlap, the results of a batch are processed one iteration after it ran.
+    """
 
     def __init__(self, scheduler: Any) -> None:
-        if scheduler.enable_overlap:
-            raise NotImplementedError("this driver steps a scheduler that does not overlap; another Loop is needed")
         self._scheduler = scheduler
         self._inbox: list[Any] | None = None
         receiver = scheduler if hasattr(scheduler, "recv_requests") else scheduler.request_receiver
-        _replace_method(type(receiver), "recv_requests", lambda receiver: self._receive())
+        _replace_method(type(receiver), "recv_requests", lambda _, *args, **kwargs: self._receive(*args, **kwargs))
+        self._iteration = scheduler.event_loop_normal
+        if scheduler.enable_overlap:
+            _keep_results(type(scheduler))
+            self._iteration = scheduler.event_loop_overlap
+        self._leave(scheduler.run_event_loop)  # once, for the stream that it makes
 
     def iterate(self, received: list[Any]) -> None:
-        """One iteration: takes what was received, runs at most one batch and processes its results."""
+        """One iteration: takes what was received, runs at most one batch, processes its results or the last one's."""
         self._inbox = received
+        with self._scheduler.device_module.StreamContext(self._scheduler.schedule_stream):
+            self._leave(self._iteration)
+
+    def _leave(self, loop: Callable[[], None]) -> None:
         try:
-            self._scheduler.event_loop_normal()
+            loop()
         except OutOfStep:
             return
         raise RuntimeError("the scheduler left its loop by itself")
 
-    def _receive(self) -> list[Any]:
+    def _receive(self, local_reqs: Sequence[Any] | None = None) -> list[Any]:
         if self._inbox is None:
             raise OutOfStep
         received, self._inbox = self._inbox, None
-        return received
+        return [*received, *(local_reqs or ())]
+
+
+def _keep_results(owner: Any) -> None:
+    """Results that wait to be processed outlive the loop, which begins with an empty queue whenever it is entered."""
+    queue: deque[Any] = deque()
+    owner.result_queue = property(lambda scheduler: queue, lambda scheduler, emptied: None)
 
 
 def resolve(flags: Sequence[str]) -> Any:
@@ -50,19 +68,35 @@ def resolve(flags: Sequence[str]) -> Any:
 
     parser = argparse.ArgumentParser()
     ServerArgs.add_cli_args(parser)
-    return ServerArgs.from_cli_args(parser.parse_args(list(flags)))
+    server_args = ServerArgs.from_cli_args(parser.parse_args(list(flags)))
+    if hasattr(server_args, "resolve_once"):
+        server_args.resolve_once()
+    return server_args
 
 
-def start_scheduler(server_args: Any) -> Any:
-    """A scheduler with its models loaded, rank 0 of 1."""
-    from sglang.srt.managers.scheduler import Scheduler
-    from sglang.srt.server_args import PortArgs, set_global_server_args_for_scheduler
+def start_scheduler(server_args: Any, rank: int = 0) -> Any:
+    """A scheduler with its models loaded, of this rank of its tensor-parallel group; waits for the other ranks."""
+    from sglang.srt.managers import scheduler
+    from sglang.srt.server_args import PortArgs
 
-    set_global_server_args_for_scheduler(server_args)
-    ranks = dict.fromkeys(inspect.signature(Scheduler.__init__).parameters, 0)
+    _publish(server_args, scheduler, rank)
+    ranks: dict[str, int | None] = dict.fromkeys(inspect.signature(scheduler.Scheduler.__init__).parameters, 0)
     for name in ("self", "server_args", "port_args"):
         del ranks[name]
-    return Scheduler(server_args, PortArgs.init_new(server_args), **{**ranks, "dp_rank": None})
+    own = {"dp_rank": None, "tp_rank": rank, "gpu_id": rank}
+    ranks |= {name: value for name, value in own.items() if name in ranks}
+    return scheduler.Scheduler(server_args, PortArgs.init_new(server_args), **ranks)
+
+
+def _publish(server_args: Any, scheduler: ModuleType, rank: int) -> None:
+    """Makes these arguments those of the process, as whoever starts a scheduler's process does."""
+    if hasattr(scheduler, "SpawnRanks"):
+        ranks = scheduler.SpawnRanks(world_rank=rank, dp_rank=None, gpu_id=rank)
+        scheduler.publish(server_args, role="scheduler", ranks=ranks)
+    else:
+        from sglang.srt.server_args import set_global_server_args_for_scheduler
+
+        set_global_server_args_for_scheduler(server_args)
 
 
 def redirect_output(outbox: Callable[[Any], None]) -> None:
@@ -88,21 +122,23 @@ def generate_input(name: str, ids: Sequence[int], sampling: dict[str, Any], fiel
     parameters = SamplingParams(**sampling)
     parameters.normalize(None)
     wants_array = "array" in str(TokenizedGenerateReqInput.__annotations__["input_ids"])
-    return TokenizedGenerateReqInput(
-        **{
-            "rid": name,
-            "input_text": "",
-            "input_ids": array("q", ids) if wants_array else list(ids),
-            "mm_inputs": None,
-            "sampling_params": parameters,
-            "return_logprob": False,
-            "logprob_start_len": -1,
-            "top_logprobs_num": 0,
-            "token_ids_logprob": None,
-            "stream": False,
-            **fields,
-        }
-    )
+    message = {
+        "rid": name,
+        "input_text": "",
+        "input_ids": array("q", ids) if wants_array else list(ids),
+        "input_embeds": None,
+        "mm_inputs": None,
+        "token_type_ids": None,
+        "sampling_params": parameters,
+        "return_logprob": False,
+        "logprob_start_len": -1,
+        "top_logprobs_num": 0,
+        "token_ids_logprob": None,
+        "stream": False,
+        **fields,
+    }
+    known = inspect.signature(TokenizedGenerateReqInput).parameters
+    return TokenizedGenerateReqInput(**{field: value for field, value in message.items() if field in known})
 
 
 def abort_input(name: str) -> Any:
@@ -111,14 +147,39 @@ def abort_input(name: str) -> Any:
     return AbortReq(rid=name)
 
 
+def kv_span(request: Any) -> tuple[int, int, int] | None:
+    """The request's row in the table of slots, and from where to where its own are in it; None where it has none."""
+    row, start, end = (_of_kv(request, name) for name in ("req_pool_idx", "cache_protected_len", "kv_allocated_len"))
+    return (int(row), int(start or 0), int(end)) if row is not None and end else None
+
+
+def committed_len(request: Any) -> int:
+    """How many positions of the request have their final KV in the cache."""
+    return int(_of_kv(request, "kv_committed_len") or 0)
+
+
+def _of_kv(request: Any, name: str) -> Any:
+    """A field of the request, or of what it says about its KV; None where that has gone with its slots."""
+    for holder in (request, getattr(request, "kv", None)):
+        if hasattr(holder, name):
+            return getattr(holder, name)
+    return None
+
+
+def is_collecting_frees(allocator: Any) -> bool:
+    """Whether slots that are freed wait in ``free_group`` for the end of their group."""
+    return not getattr(allocator, "is_not_in_free_group", allocator.free_group is None)
+
+
+def verified_lengths(result: Any) -> list[int] | None:
+    """Tokens that each request's verify step decided on, its end not regarded; None where the result does not say."""
+    lengths = getattr(result, "accept_lens", None)
+    return None if lengths is None else [int(length) for length in lengths]
+
+
 def accepted_drafts(request: Any) -> int:
     """Draft tokens of this request that were emitted, over all its verify steps."""
     return int(_first(request, "spec_accepted_drafts", "spec_num_correct_drafts", "spec_accepted_tokens"))
-
-
-def bonus_tokens(draft_input: Any) -> Any:
-    """Per request the last emitted token, which is not in the KV cache yet: the root of the next tree."""
-    return _first(draft_input, "verified_id", "bonus_tokens")
 
 
 def draft_worker(scheduler: Any) -> Any:

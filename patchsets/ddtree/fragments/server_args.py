@@ -1,7 +1,8 @@
-"""Goes into ``sglang/srt/server_args.py`` and, from 0.5.13 on, ``sglang/srt/arg_groups/speculative_hook.py``.
+"""Goes to where server arguments are declared and resolved: ``server_args.py`` and, in later releases, the hooks,
+fields and pipeline under ``arg_groups`` and the algorithm in ``spec_info.py``.
 
 Each function's body is inserted, not the function. The object that is resolved is called ``self`` in ServerArgs and
-``server_args`` in the hook; hence two variants of the calls around DFLASH's checks.
+``server_args`` elsewhere; hence the variants of the calls around DFLASH's checks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 
 class ServerArgs:
-    """The three fields, after ``speculative_dflash_block_size``."""
+    """0.5.11 to 0.5.13.post1: the three fields, after ``speculative_dflash_block_size``."""
 
     speculative_ddtree_budget: int = 16
     speculative_ddtree_topk: int = 8
@@ -19,33 +20,31 @@ class ServerArgs:
 
 
 def add_cli_args(parser: argparse.ArgumentParser) -> None:
-    """The three flags, after ``--speculative-dflash-block-size``."""
-    from sglang.srt.speculative.ddtree_args import positive_int
+    """0.5.11 to 0.5.13.post1: the three flags, after ``--speculative-dflash-block-size``."""
+    from sglang.srt.speculative.ddtree_args import FLAG_HELP, positive_int
 
     parser.add_argument(
         "--speculative-ddtree-budget",
         type=positive_int,
-        help="DDTREE only. How many nodes the draft tree has, the root not counted. "
-        "The target model verifies this many plus one tokens per request and step.",
+        help=FLAG_HELP["budget"],
         default=ServerArgs.speculative_ddtree_budget,
     )
     parser.add_argument(
         "--speculative-ddtree-topk",
         type=positive_int,
-        help="DDTREE only. How many candidate tokens of each drafted position may enter the draft tree.",
+        help=FLAG_HELP["topk"],
         default=ServerArgs.speculative_ddtree_topk,
     )
     parser.add_argument(
         "--speculative-ddtree-allow-hybrid-unsafe",
         action="store_true",
-        help="DDTREE only. Allow targets with recurrent layers (Mamba, GDN, linear attention), although their state "
-        "leaks between the branches of the tree and the generated tokens are wrong.",
+        help=FLAG_HELP["allow_hybrid_unsafe"],
         default=ServerArgs.speculative_ddtree_allow_hybrid_unsafe,
     )
 
 
 def prepare(self: Any) -> None:
-    """In ``ServerArgs.__post_init__``, before the first automatic choice of a backend."""
+    """0.5.11 to 0.5.18: in ``ServerArgs``, before the first automatic choice of a backend."""
     if (self.speculative_algorithm or "").upper() == "DDTREE":
         from sglang.srt.speculative.ddtree_args import prepare_ddtree_args
 
@@ -79,6 +78,30 @@ def check_server_args(server_args: Any) -> None:
 def resolve_server_args(server_args: Any) -> None:
     """0.5.13 and 0.5.13.post1: last in the same branch."""
     if server_args.speculative_algorithm == "DDTREE":
+        from sglang.srt.speculative.ddtree_args import resolve_ddtree_args
+
+        resolve_ddtree_args(server_args)
+
+
+def prepare_server_args(server_args: Any) -> None:
+    """From 0.5.19 on: in ``run_resolution_pipeline``, likewise."""
+    if (server_args.speculative_algorithm or "").upper() == "DDTREE":
+        from sglang.srt.speculative.ddtree_args import prepare_ddtree_args
+
+        prepare_ddtree_args(server_args)
+
+
+def check_algorithm(self: Any, server_args: Any) -> None:
+    """From 0.5.14 on: before ``_handle_dflash(server_args)`` in ``SpeculativeAlgorithm.handle_server_args``."""
+    if self.is_ddtree():
+        from sglang.srt.speculative.ddtree_args import check_ddtree_args
+
+        check_ddtree_args(server_args)
+
+
+def resolve_algorithm(self: Any, server_args: Any) -> None:
+    """From 0.5.14 on: after it."""
+    if self.is_ddtree():
         from sglang.srt.speculative.ddtree_args import resolve_ddtree_args
 
         resolve_ddtree_args(server_args)

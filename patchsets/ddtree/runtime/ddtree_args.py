@@ -20,6 +20,16 @@ import argparse
 import logging
 from typing import TYPE_CHECKING, Any
 
+from sglang.srt.speculative.ddtree_refusals import flag_of, refuse_unsupported
+from sglang.srt.speculative.ddtree_resolution import (
+    decide,
+    has_mamba_extra_buffer,
+    model_config_of,
+    uses_mla,
+    verify_backend_of,
+    view_of,
+)
+
 if TYPE_CHECKING:
     from sglang.srt.managers.schedule_batch import Req
     from sglang.srt.server_args import ServerArgs
@@ -32,25 +42,31 @@ DDTREE = "DDTREE"
 # logits a request: beyond this the forward costs more than the tokens that it could save.
 MAX_TREE_BUDGET = 1024
 
-# Backends whose verify forward applies an arbitrary tree mask. Every other one ignores the mask while
-# speculative_eagle_topk is 1 (fa3, fa4, intel_xpu), has no mask at all (trtllm_mha, trtllm_mla, flashmla, ascend ...),
-# or takes one and was never tried with a tree of DDTREE's (aiter, wave): it would verify the tree as a chain,
-# without an error and with wrong tokens.
-TREE_MASK_BACKENDS = ("flashinfer", "triton")
-
 # Architectures for which SGLang itself refuses flashinfer.
 _NO_FLASHINFER_ARCHITECTURES = frozenset(
     {
         "Exaone4ForCausalLM",
         "ExaoneMoEForCausalLM",
+        "ExaoneMoeForCausalLM",
         "Gemma4ForCausalLM",
         "Gemma4ForConditionalGeneration",
         "Gemma4UnifiedForConditionalGeneration",
         "GptOssForCausalLM",
+        "Llama4ForCausalLM",
         "Llama4ForConditionalGeneration",
         "Olmo2ForCausalLM",
     }
 )
+
+
+# What the command line says about each --speculative-ddtree argument.
+FLAG_HELP = {
+    "budget": "DDTREE only. How many nodes the draft tree has, the root not counted. "
+    "The target model verifies this many plus one tokens per request and step.",
+    "topk": "DDTREE only. How many candidate tokens of each drafted position may enter the draft tree.",
+    "allow_hybrid_unsafe": "DDTREE only. Allow targets with recurrent layers (Mamba, GDN, linear "
+    "attention), although their state leaks between the branches of the tree and the generated tokens are wrong.",
+}
 
 
 def positive_int(text: str) -> int:
@@ -95,59 +111,48 @@ def prepare_ddtree_args(server_args: ServerArgs) -> None:
     Runs before SGLang's automatic choices: on Hopper and Blackwell these are backends that ignore a tree mask, and
     for a hybrid target SGLang's advice about the radix cache would hide the reason why DDTREE refuses it.
     """
-    if (server_args.speculative_algorithm or "").upper() != DDTREE:
+    if (view_of(server_args).speculative_algorithm or "").upper() != DDTREE:
         return
-    server_args.speculative_algorithm = DDTREE
+    decide(server_args, speculative_algorithm=DDTREE)
     _refuse_bad_tree_size(server_args)
     _refuse_hybrid_target(server_args)
-    if _verify_backend(server_args) is None:
-        server_args.attention_backend = _best_backend(server_args)
-        logger.info(
-            "DDTREE: attention backend not specified. Use %s, which applies the tree mask.",
-            server_args.attention_backend,
-        )
-    _refuse_backend_without_tree_mask(server_args)
-    _refuse_paged_kv_cache(server_args)
+    if verify_backend_of(server_args) is None:
+        backend = _best_backend(server_args)
+        decide(server_args, attention_backend=backend)
+        logger.info("DDTREE: attention backend not specified. Use %s, which applies the tree mask.", backend)
+    refuse_unsupported(server_args)
 
 
 def check_ddtree_args(server_args: ServerArgs) -> None:
     """Refuse what DDTREE cannot run with, and make ready for DFLASH's checks, which speak of B and not of W."""
     _refuse_bad_tree_size(server_args)
-    if server_args.enable_dp_attention:
-        raise ValueError(
-            "DDTREE does not support data-parallel attention: an idle rank has no tree to verify. "
-            "Remove --enable-dp-attention."
-        )
-    if server_args.pp_size != 1:
-        raise ValueError(
-            f"DDTREE supports only --pp-size 1, got {server_args.pp_size}: the draft model needs the hidden states "
-            "of every layer in one process. Use --tp-size to spread the model over GPUs."
-        )
-    _refuse_backend_without_tree_mask(server_args)
-    _refuse_paged_kv_cache(server_args)
+    refuse_unsupported(server_args)
     _restore_block_size(server_args)
 
 
 def resolve_ddtree_args(server_args: ServerArgs) -> None:
     """Set B and W, once DFLASH has found B in the draft model's configuration or in the user's arguments."""
-    block_size = int(server_args.speculative_num_draft_tokens or 0)
+    view = view_of(server_args)
+    block_size = int(view.speculative_num_draft_tokens or 0)
     if block_size < 2:
         raise ValueError(
             f"DDTREE needs a DFLASH block size of at least 2, got {block_size}: the first position of a block holds "
             "the last token and only the others are drafted. Set --speculative-dflash-block-size to the block size "
             "that the draft model was trained with."
         )
-    width = verify_width(server_args.speculative_ddtree_budget, block_size)
+    width = verify_width(view.speculative_ddtree_budget, block_size)
     _refuse_too_large_tree(server_args, width)
-    server_args.speculative_dflash_block_size = block_size
-    server_args.speculative_num_draft_tokens = width
+    decide(server_args, speculative_dflash_block_size=block_size, speculative_num_draft_tokens=width)
+    if view.enable_mixed_chunk:  # DFLASH turns it off by itself until 0.5.18, and supports it afterwards
+        decide(server_args, enable_mixed_chunk=False)
+        logger.warning("DDTREE: mixed chunked prefill is disabled, as it was never tried with a tree.")
     _refuse_short_mamba_track_interval(server_args, width)
     logger.info(
         "DDTREE: block size %d, tree budget %d (verify width %d), at most %d candidates a position.",
         block_size,
-        server_args.speculative_ddtree_budget,
+        view.speculative_ddtree_budget,
         width,
-        server_args.speculative_ddtree_topk,
+        view.speculative_ddtree_topk,
     )
 
 
@@ -169,6 +174,11 @@ def validate_ddtree_request(req: Req, width: int, kv_cache_slots: int) -> str | 
                 f"DDTREE speculative decoding does not support {name}: it depends on the tokens before, which differ "
                 f"from branch to branch of a draft tree. Leave {name} out."
             )
+    if getattr(req, "return_sampling_mask", False):  # from 0.5.17 on
+        return (
+            "DDTREE speculative decoding does not support return_sampling_mask: a node's support is not that of a "
+            "drafted chain. Leave return_sampling_mask out."
+        )
     if len(req.origin_input_ids) + width > kv_cache_slots:
         return (
             f"DDTREE has no room for this request: its {len(req.origin_input_ids)} input tokens and the {width} nodes "
@@ -180,8 +190,8 @@ def validate_ddtree_request(req: Req, width: int, kv_cache_slots: int) -> str | 
 
 def is_hybrid_target(server_args: ServerArgs) -> bool:
     """Whether the target has layers with a recurrent state: Mamba, GDN, KDA, short convolution, linear attention."""
-    hf_config = server_args.get_model_config().hf_config
-    return _is_registered_linear(hf_config) or any(map(_has_recurrent_state, _nested_configs(hf_config)))
+    model_config = model_config_of(server_args)
+    return any(map(_has_recurrent_state, _nested_configs(model_config.hf_config))) or _is_known_hybrid(model_config)
 
 
 def _nested_configs(hf_config: Any) -> list[Any]:
@@ -203,8 +213,16 @@ def _has_recurrent_state(config: Any) -> bool:
     return True
 
 
+def _is_known_hybrid(model_config: Any) -> bool:
+    """Whether SGLang itself, or a plug-in that registered the target as a linear-attention model, says so."""
+    try:
+        from sglang.srt.configs.hybrid_arch import mambaish_config
+    except ImportError:
+        return _is_registered_linear(model_config.hf_config)
+    return mambaish_config(model_config) is not None
+
+
 def _is_registered_linear(hf_config: Any) -> bool:
-    """Whether a plug-in has registered the target as a linear-attention model."""
     try:
         from sglang.srt.configs.linear_attn_model_registry import get_linear_attn_config
     except ImportError:
@@ -213,34 +231,24 @@ def _is_registered_linear(hf_config: Any) -> bool:
 
 
 def _refuse_bad_tree_size(server_args: ServerArgs) -> None:
+    view = view_of(server_args)
     for name in ("speculative_ddtree_budget", "speculative_ddtree_topk"):
-        value = getattr(server_args, name)
+        value = getattr(view, name)
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise ValueError(f"DDTREE needs {_flag(name)} to be a positive integer, got {value!r}.")
-    if server_args.speculative_ddtree_budget > MAX_TREE_BUDGET:
+            raise ValueError(f"DDTREE needs {flag_of(name)} to be a positive integer, got {value!r}.")
+    if view.speculative_ddtree_budget > MAX_TREE_BUDGET:
         raise ValueError(
             f"DDTREE needs --speculative-ddtree-budget to be at most {MAX_TREE_BUDGET} tree nodes, "
-            f"got {server_args.speculative_ddtree_budget}. Lower it: more nodes cost more than they save."
+            f"got {view.speculative_ddtree_budget}. Lower it: more nodes cost more than they save."
         )
-
-
-def _flag(field: str) -> str:
-    return "--" + field.replace("_", "-")
 
 
 def _refuse_hybrid_target(server_args: ServerArgs) -> None:
     if not is_hybrid_target(server_args):
         return
-    if not server_args.speculative_ddtree_allow_hybrid_unsafe:
+    if not view_of(server_args).speculative_ddtree_allow_hybrid_unsafe:
         raise ValueError(hybrid_refusal())
     logger.warning(HYBRID_UNSAFE)
-
-
-def _verify_backend(server_args: ServerArgs) -> str | None:
-    """The backend that runs the target's verify forward; None while nobody has chosen one."""
-    prefill, decode = server_args.get_attention_backends()
-    chosen: str | None = decode if server_args.speculative_attention_mode == "decode" else prefill
-    return chosen
 
 
 def _best_backend(server_args: ServerArgs) -> str:
@@ -250,68 +258,47 @@ def _best_backend(server_args: ServerArgs) -> str:
 
 
 def _suits_flashinfer(server_args: ServerArgs) -> bool:
-    model_config = server_args.get_model_config()
+    model_config = model_config_of(server_args)
     architectures = model_config.hf_config.architectures or []
     return not (
-        server_args.use_mla_backend()
+        uses_mla(server_args)
         or model_config.has_attention_sinks
         or _NO_FLASHINFER_ARCHITECTURES.intersection(architectures)
     )
 
 
-def _refuse_backend_without_tree_mask(server_args: ServerArgs) -> None:
-    backend = _verify_backend(server_args)
-    if backend not in TREE_MASK_BACKENDS:
-        raise ValueError(
-            f"DDTREE cannot verify a tree on the attention backend {backend!r}, which is not known to apply a tree "
-            f"mask. Use --attention-backend {' or '.join(TREE_MASK_BACKENDS)}, or leave it out. With separate "
-            "prefill and decode backends, verification runs on the one that --speculative-attention-mode names."
-        )
-    if backend == "flashinfer" and server_args.use_mla_backend():
-        raise ValueError(
-            "DDTREE cannot verify a tree on the attention backend 'flashinfer' for a model with multi-head latent "
-            "attention (MLA): its kernels take no tree mask. Use --attention-backend triton, or leave it out."
-        )
-
-
-def _refuse_paged_kv_cache(server_args: ServerArgs) -> None:
-    if server_args.page_size not in (None, 1):
-        raise ValueError(
-            f"DDTREE supports only --page-size 1, got {server_args.page_size}: the nodes of a rejected branch are "
-            "freed one by one. Use --page-size 1, or leave it out."
-        )
-
-
 def _restore_block_size(server_args: ServerArgs) -> None:
     """Undo what an earlier resolution of the same arguments set, such as that of a copy for another process."""
-    block_size = server_args.speculative_dflash_block_size
+    view = view_of(server_args)
+    block_size = view.speculative_dflash_block_size
     if block_size is None:
         return
-    if server_args.speculative_num_draft_tokens == verify_width(server_args.speculative_ddtree_budget, block_size):
-        server_args.speculative_num_draft_tokens = block_size
+    if view.speculative_num_draft_tokens == verify_width(view.speculative_ddtree_budget, block_size):
+        decide(server_args, speculative_num_draft_tokens=block_size)
 
 
 def _refuse_too_large_tree(server_args: ServerArgs, width: int) -> None:
     """What no request of this target could use."""
-    model_config = server_args.get_model_config()
-    if server_args.speculative_ddtree_topk > model_config.vocab_size:
+    view, model_config = view_of(server_args), model_config_of(server_args)
+    if view.speculative_ddtree_topk > model_config.vocab_size:
         raise ValueError(
             f"DDTREE needs --speculative-ddtree-topk to be at most the vocabulary of the target, "
-            f"{model_config.vocab_size} tokens, got {server_args.speculative_ddtree_topk}."
+            f"{model_config.vocab_size} tokens, got {view.speculative_ddtree_topk}."
         )
     if width >= model_config.context_len:
         raise ValueError(
             f"DDTREE needs --speculative-ddtree-budget to fit into the context length of {model_config.context_len} "
-            f"tokens beside a prompt, got {server_args.speculative_ddtree_budget}. Lower it, or raise --context-length."
+            f"tokens beside a prompt, got {view.speculative_ddtree_budget}. Lower it, or raise --context-length."
         )
 
 
 def _refuse_short_mamba_track_interval(server_args: ServerArgs, verify_width: int) -> None:
     """SGLang's own check of this ran before W was known."""
-    if not (server_args.speculative_ddtree_allow_hybrid_unsafe and is_hybrid_target(server_args)):
+    view = view_of(server_args)
+    if not (view.speculative_ddtree_allow_hybrid_unsafe and is_hybrid_target(server_args)):
         return
-    if server_args.enable_mamba_extra_buffer() and server_args.mamba_track_interval < verify_width:
+    if has_mamba_extra_buffer(server_args) and view.mamba_track_interval < verify_width:
         raise ValueError(
             f"DDTREE needs --mamba-track-interval to be at least the verify width {verify_width}, "
-            f"got {server_args.mamba_track_interval}. Raise it, or lower --speculative-ddtree-budget."
+            f"got {view.mamba_track_interval}. Raise it, or lower --speculative-ddtree-budget."
         )

@@ -10,6 +10,7 @@ from sglang.srt.distributed import get_tp_group
 from sglang.srt.speculative.ddtree_args import HYBRID_UNSAFE, hybrid_refusal, is_on
 from sglang.srt.speculative.ddtree_config import spec_config
 from sglang.srt.speculative.ddtree_patchset import PATCHSET_DIGEST, PATCHSET_ID, PATCHSET_VERSION
+from sglang.srt.speculative.ddtree_refusals import refuse_sliding_window
 from sglang.srt.speculative.ddtree_selfcheck import check_tree_attention
 from sglang.srt.speculative.ddtree_worker import DDTreeRuntime
 
@@ -28,6 +29,7 @@ def start_ddtree(worker: Any, server_args: Any, verify_input: Any) -> DDTreeRunt
     target = worker.target_worker.model_runner
     _refuse_other_vocabulary(target, worker.draft_model_runner)
     _refuse_dependent_positions(worker)
+    refuse_sliding_window(target.sliding_window_size, int(target.model_config.context_len))
     is_hybrid = _is_hybrid(target)
     if is_hybrid and not spec_config(server_args).speculative_ddtree_allow_hybrid_unsafe:
         raise ValueError(hybrid_refusal())

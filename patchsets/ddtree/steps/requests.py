@@ -5,12 +5,28 @@ from __future__ import annotations
 from ddtree_patcher.codemods import Anchor, InsertAfter
 from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
-from ddtree_patcher.shape import HasFile
+from ddtree_patcher.shape import Defines, Lacks, Shape
 
-from ..files import DDTREE_ARGS, SCHEDULER, SPEC_INFO, fragments, indented
+from ..files import DDTREE_ARGS, RUNTIME_CONTEXT, SCHEDULER, SPEC_INFO, fragments, indented
 
-_CODE = fragments("scheduler.py").body("validate_request")
-_DFLASH = Anchor("error_msg = validate_dflash_request(req)", scope="Scheduler.handle_generate_request")
+_CODE = fragments("scheduler.py")
+_METHOD = "Scheduler.handle_generate_request"
+_INNER_METHOD = "Scheduler._handle_generate_request"  # where it is, the other one only calls it
+_PUBLISHED = Defines(RUNTIME_CONTEXT, "get_spec")
+
+
+def _variant(name: str, method: str, code: str, *when: Shape) -> Variant:
+    dflash = Anchor("error_msg = validate_dflash_request(req, ...)", scope=method)
+    return Variant(
+        name,
+        when=(Defines(SCHEDULER, method), *when),
+        edits=(InsertAfter(SCHEDULER, dflash, _CODE.body(code)),),
+        contract=(
+            Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),
+            Contract(DDTREE_ARGS, "validate_ddtree_request", ("req", "width", "kv_cache_slots")),
+        ),
+    )
+
 
 _BEFORE = """\
 class Scheduler:
@@ -20,44 +36,59 @@ class Scheduler:
             if error_msg is not None:
                 return
 """
+_OVERLAP_BEFORE = _BEFORE.replace("is_dflash()", "is_dflash_family()").replace("(req)", "(req, self.enable_overlap)")
+_INNER_BEFORE = _OVERLAP_BEFORE.replace(
+    "    def handle_generate_request(self, req):\n",
+    "    def handle_generate_request(self, req):\n        return self._handle_generate_request(req)\n\n"
+    "    def _handle_generate_request(self, req):\n",
+)
 _OTHERS = {
     SPEC_INFO: "class SpeculativeAlgorithm:\n    def is_ddtree(self): ...\n",
     DDTREE_ARGS: "def validate_ddtree_request(req, width, kv_cache_slots): ...\n",
 }
+_CONTEXT = {RUNTIME_CONTEXT: "def get_spec(): ...\n"}
+
+
+def _after(before: str, code: str) -> dict[str, str]:
+    place = "            if error_msg is not"
+    return {SCHEDULER: before.replace(place, indented(_CODE.body(code), " " * 12) + place)}
+
 
 STEP = Step(
     id="requests",
     summary="requests that a tree cannot serve exactly are refused",
     why=(
         "A penalty depends on the tokens before, which differ from branch to branch; a tree needs room for its nodes. "
-        "DFLASH's own refusals (log-probabilities, grammars) hold for DDTREE as they are."
+        "What DFLASH itself refuses in a release is refused for DDTREE as it is."
     ),
     requires=("enum", "flags"),
     variants=(
-        Variant(
-            "handle_generate_request",
-            when=(HasFile(SCHEDULER),),
-            edits=(InsertAfter(SCHEDULER, _DFLASH, _CODE),),
-            contract=(
-                Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),
-                Contract(DDTREE_ARGS, "validate_ddtree_request", ("req", "width", "kv_cache_slots")),
-            ),
+        _variant("arguments", _METHOD, "validate_request", Lacks(_PUBLISHED)),
+        _variant(
+            "namespace", _METHOD, "validate_request_by_namespace", _PUBLISHED, Lacks(Defines(SCHEDULER, _INNER_METHOD))
         ),
+        _variant("inner_method", _INNER_METHOD, "validate_request_by_namespace", _PUBLISHED),
     ),
     cases=(
+        Case("arguments", {SCHEDULER: _BEFORE, **_OTHERS}, _after(_BEFORE, "validate_request")),
         Case(
-            "handle_generate_request",
-            {SCHEDULER: _BEFORE, **_OTHERS},
-            {
-                SCHEDULER: _BEFORE.replace(
-                    "            if error_msg is not", indented(_CODE, " " * 12) + "            if error_msg is not"
-                )
-            },
+            "namespace",
+            {SCHEDULER: _OVERLAP_BEFORE, **_OTHERS, **_CONTEXT},
+            _after(_OVERLAP_BEFORE, "validate_request_by_namespace"),
+        ),
+        Case(
+            "inner_method",
+            {SCHEDULER: _INNER_BEFORE, **_OTHERS, **_CONTEXT},
+            _after(_INNER_BEFORE, "validate_request_by_namespace"),
         ),
     ),
     refusals=(
         Refusal(
             {SCHEDULER: _BEFORE.replace("error_msg = validate_", "message = validate_"), **_OTHERS},
+            StepOutcome.ANCHOR_MISSING,
+        ),
+        Refusal(
+            {SCHEDULER: _BEFORE.replace("handle_generate_request", "handle_request"), **_OTHERS},
             StepOutcome.ANCHOR_MISSING,
         ),
         Refusal({SCHEDULER: _BEFORE, SPEC_INFO: _OTHERS[SPEC_INFO]}, StepOutcome.PRECONDITION_FAILED),

@@ -26,8 +26,8 @@ def refused(flags: Sequence[str] = (), hidden: bool = False) -> dict[str, str]:
 
     With ``hidden`` the arguments do not see what the target is, as with a configuration that comes from elsewhere.
     """
-    hybrid_shims.apply()
     if hidden:
+        hybrid_shims.apply()
         from sglang.srt.speculative import ddtree_args
 
         ddtree_args.is_hybrid_target = lambda server_args: False

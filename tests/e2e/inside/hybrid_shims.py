@@ -25,8 +25,8 @@ def apply() -> None:
     _masks_of_booleans()
     _portable_kernels()
     _late_functions()
-    _rewrite(f"{FLA}.chunk", "chunk_gated_delta_rule", "q.dtype != torch.float32", "True")  # bfloat16 for speed alone
-    _rewrite(SCATTER, "fused_mamba_state_scatter_with_mask", ".is_cuda", ".is_cpu")  # refuses what it could do
+    rewrite(f"{FLA}.chunk", "chunk_gated_delta_rule", "q.dtype != torch.float32", "True")  # bfloat16 for speed alone
+    rewrite(SCATTER, "fused_mamba_state_scatter_with_mask", ".is_cuda", ".is_cpu")  # refuses what it could do
     _speculative_states_on_the_cpu()
     # Its guards enter the device of their inputs, which a CPU does not offer.
     if not hasattr(torch.cpu, "device"):
@@ -97,7 +97,7 @@ def _late_functions() -> None:
                 setattr(module, attribute, late(names[id(value)]))
 
 
-def _rewrite(module_name: str, function: str, old: str, new: str) -> None:
+def rewrite(module_name: str, function: str, old: str, new: str) -> None:
     """Executes a function's source anew with one expression changed, for everyone who has imported it."""
     module = importlib.import_module(module_name)
     upstream = getattr(module, function)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import scenarios
 import torch
+from ddtree_patch_probe import release
 from ddtree_patch_probe.engine import Engine, Request
 
 Snapshot = tuple[list[int], list[torch.Tensor]]  # the committed tokens, and each buffer's rows for them
@@ -18,14 +19,29 @@ def compare(
 ) -> dict[str, Any]:
     """The largest difference of any value, by model and layer, over all steps; and how much was compared.
 
-    The fresh prefill runs in the same engine, of one request's tokens in one chunk, with an empty radix cache.
+    The fresh prefill runs in the same engine, of one request's tokens in one chunk, with an empty radix cache. The step
+    in which a request ends is not compared: its slots have been given back when it is known.
     """
     engine = scenarios.start(algorithm, flags)
     if plant:
         getattr(importlib.import_module("faults"), plant)(engine)
     taken: dict[str, list[Snapshot]] = {}
     wrong_lengths: list[str] = []
-    engine.after_batch.append(lambda batch: _take(engine, batch.reqs, taken, wrong_lengths))
+
+    def prefilled(batch: Any) -> None:
+        if batch.forward_mode.is_extend():
+            _take(engine, batch.reqs, taken)
+
+    def verified(batch: Any, emitted: Mapping[int, int]) -> None:
+        requests = [batch.reqs[place] for place in emitted]
+        _take(engine, requests, taken)
+        for request in requests:
+            expected = len(request.origin_input_ids) + len(request.output_ids) - 1
+            if release.kv_span(request) and release.committed_len(request) != expected:
+                wrong_lengths.append(f"{request.rid}: {release.committed_len(request)} positions, not {expected}")
+
+    engine.after_batch.append(prefilled)
+    engine.after_results.append(verified)
     answers = engine.generate(*(Request(**fields) for fields in requests))
     snapshots = {name: list(steps) for name, steps in taken.items()}
     worst = dict.fromkeys(_labels(engine), 0.0)
@@ -39,15 +55,12 @@ def compare(
     }
 
 
-def _take(engine: Engine, requests: Iterable[Any], taken: dict[str, list[Snapshot]], wrong: list[str]) -> None:
+def _take(engine: Engine, requests: Sequence[Any], taken: dict[str, list[Snapshot]]) -> None:
     for request in requests:
-        if request.req_pool_idx is None:
+        if not (span := release.kv_span(request)):
             continue
-        tokens = [*request.origin_input_ids, *request.output_ids][: request.kv_committed_len]
-        decoding = request.spec_verify_ct > 0
-        if decoding and len(tokens) != len(request.origin_input_ids) + len(request.output_ids) - 1:
-            wrong.append(f"{request.rid}: {len(tokens)} positions are committed")
-        slots = engine.scheduler.req_to_token_pool.req_to_token[request.req_pool_idx, : len(tokens)].long()
+        tokens = [*request.origin_input_ids, *request.output_ids][: release.committed_len(request)]
+        slots = engine.scheduler.req_to_token_pool.req_to_token[span[0], : len(tokens)].long()
         taken.setdefault(request.rid, []).append((tokens, [buffer[slots].clone() for buffer in _buffers(engine)]))
 
 

@@ -24,20 +24,22 @@ class Step:
     """One verify step of a batch."""
 
     shape: str
-    prefixes: list[list[int]]  # request → the tokens before the root
+    names: list[str]  # of the requests
+    prefixes: list[int] = field(default_factory=list)  # the number of tokens before each root
     tree: Any = None  # ddtree_tree.DraftTree
     logits: dict[str, torch.Tensor] = field(default_factory=dict)  # by what was changed in the tree: [bs, W, V]
 
 
 def compare(
-    requests: list[dict[str, Any]], flags: Sequence[str], seed: int = 1, plant: str = ""
+    requests: list[dict[str, Any]], flags: Sequence[str], width: int, seed: int = 1, plant: str = ""
 ) -> list[dict[str, Any]]:
     """For every request and step: differences of logits, each the largest of any token.
 
-    Random trees take the place of drafted ones in real requests. Every step is verified three times from the same
-    state: with other tokens in the padding, with another token in node 1, and last as it is.
+    Random trees of at most ``width`` nodes, however deep, take the place of drafted ones in real requests. Every step
+    is verified three times from the same state: with other tokens in the padding, with another token in node 1, and
+    last as it is.
     """
-    engine = scenarios.start("DDTREE", flags)
+    engine = scenarios.start("DDTREE", flags, {"block_size": width})
     if plant:
         getattr(importlib.import_module("faults"), plant)(engine)
     steps = _watch(engine, torch.Generator().manual_seed(seed))
@@ -45,7 +47,12 @@ def compare(
     from oracles.dflash_models import Target
 
     target = Target(Path(engine.server_args.model_path))
-    return [_measure(step, request, target) for step in steps for request in range(len(step.prefixes))]
+    tokens = {name: [*request.origin_input_ids, *request.output_ids] for name, request in engine.requests.items()}
+    return [
+        _measure(step, place, tokens[name][: step.prefixes[place]], target)
+        for step in steps
+        for place, name in enumerate(step.names)
+    ]
 
 
 def _watch(engine: Engine, random: torch.Generator) -> list[Step]:
@@ -57,10 +64,9 @@ def _watch(engine: Engine, random: torch.Generator) -> list[Step]:
 
     def begin(batch: Any) -> None:
         if batch.forward_mode.is_decode():
-            prefixes = [[*request.origin_input_ids, *request.output_ids][:-1] for request in batch.reqs]
-            steps.append(Step(SHAPES[len(steps) % len(SHAPES)], prefixes))
+            steps.append(Step(SHAPES[len(steps) % len(SHAPES)], [request.rid for request in batch.reqs]))
 
-    def draft(roots: torch.Tensor, hidden: torch.Tensor, lm_head: Any) -> Any:
+    def draft(roots: torch.Tensor) -> Any:
         steps[-1].tree = _tree(steps[-1].shape, roots, engine.worker.ddtree.width, vocabulary, random)
         return steps[-1].tree
 
@@ -68,6 +74,7 @@ def _watch(engine: Engine, random: torch.Generator) -> list[Step]:
         if not batch.forward_mode.is_target_verify():
             return upstream(batch, *args, **kwargs)
         tree, tokens = steps[-1].tree, batch.input_ids
+        steps[-1].prefixes = batch.seq_lens.tolist()
         for change, where in {"padding": ~tree.is_node, "node 1": _is_node_1(tree), "": None}.items():
             batch.input_ids = tokens if where is None else _changed(tokens, where, vocabulary)
             output = upstream(batch, *args, **kwargs)
@@ -115,17 +122,17 @@ def _parent(shape: str, node: int, random: torch.Generator) -> int:
     return {"star": 0, "two branches": max(0, node - 2), "chain": node - 1}[shape]
 
 
-def _measure(step: Step, request: int, target: Any) -> dict[str, Any]:
+def _measure(step: Step, request: int, prefix: list[int], target: Any) -> dict[str, Any]:
     tokens, parents = step.tree.tokens[request].tolist(), step.tree.parents[request].tolist()
     size = int(step.tree.is_node[request].sum())
     lines = [_line(node, parents) for node in range(size)]
-    before = target.extend(None, step.prefixes[request])
+    before = target.extend(None, prefix)
     logits = {change: found[request, :size] for change, found in step.logits.items()}
     plain = torch.stack([target.extend(before, [tokens[at] for at in line]).logits for line in lines])
     change = _difference(logits["node 1"], logits[""])
     return {
         "shape": step.shape,
-        "prefix": len(step.prefixes[request]),
+        "prefix": len(prefix),
         "padding": len(tokens) - size,
         "from_plain": _difference(logits[""], plain),
         # Rows before a node that are not its ancestors: as many a causal mask would show it besides.

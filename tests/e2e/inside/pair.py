@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from ddtree_patch_probe.engine import Engine, Request
 from ddtree_patch_probe.flags import server_flags
 from ddtree_patch_probe.models import Checkpoints
+from ddtree_patch_probe.trees import TreeWatch
 
 TESTS = Path(__file__).resolve().parents[2]
 sys.path.append(str(TESTS))
@@ -29,14 +29,14 @@ def decode(
     _attend_in_large_blocks()
     models = Checkpoints(str(Path(folder) / "target"), str(Path(folder) / "draft"))
     engine = Engine(server_flags(models, algorithm, (*ROOM, *flags)))
-    trees = _watch_trees(engine) if algorithm == "DDTREE" else {}
+    watched = TreeWatch(engine).steps if algorithm == "DDTREE" else {}
     requests = [Request(f"r{number:02d}", ids, tokens) for number, ids in enumerate(prompts)]
     return [
         {
             "output": answer.output,
             "accept_lengths": answer.accept_lengths,
             "verify_count": answer.verify_count,
-            "trees": trees.get(answer.name, []),
+            "trees": [[[node.token, node.parent] for node in step.nodes] for step in watched.get(answer.name, ())],
         }
         for answer in engine.generate(*requests)
     ]
@@ -61,30 +61,6 @@ def expect(
         }
         for one in decoded
     ]
-
-
-def _watch_trees(engine: Engine) -> dict[str, list[list[list[int]]]]:
-    """Request → step → node → token and parent; padding is left out."""
-    runtime = engine.worker.ddtree
-    upstream, drafted = runtime.draft, []
-    trees: dict[str, list[list[list[int]]]] = {}
-
-    def draft(root_tokens: torch.Tensor, hidden: torch.Tensor, lm_head: Any) -> Any:
-        tree = upstream(root_tokens, hidden, lm_head)
-        drafted.append(tree)
-        return tree
-
-    def keep(batch: Any) -> None:
-        for tree in drafted:
-            rows = zip(tree.tokens.tolist(), tree.parents.tolist(), tree.is_node.tolist(), strict=True)
-            for request, (tokens, parents, real) in zip(batch.reqs, rows, strict=True):
-                nodes = [[t, p] for t, p, here in zip(tokens, parents, real, strict=True) if here]
-                trees.setdefault(request.rid, []).append(nodes)
-        drafted.clear()
-
-    runtime.draft = draft
-    engine.after_batch.append(keep)
-    return trees
 
 
 def _let_the_drafter_find_its_rope_theta() -> None:

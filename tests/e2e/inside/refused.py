@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,22 +18,40 @@ from ddtree_patch_probe.models import TinyModels
 
 
 def start(flags: Sequence[str] = (), models: dict[str, Any] | None = None) -> dict[str, str]:
-    """Where it ended, ``arguments`` or ``engine``, and what its user reads. Fails where the server would have started.
+    """Where it ended, ``arguments`` or ``engine``, and what its user reads; ``nowhere`` where it would have started.
 
     In ``arguments`` no model has been loaded, and no process started.
     """
     checkpoints = TinyModels(**(models or {})).write(tempfile.mkdtemp())
-    said, place = io.StringIO(), "arguments"
+    resolve = partial(release.resolve, server_flags(checkpoints, DDTREE, flags))
+    return (
+        _refusal("arguments", resolve)
+        or _refusal("engine", lambda: release.start_scheduler(resolve()))
+        or {"place": "nowhere", "message": ""}
+    )
+
+
+def resolve_each(cases: dict[str, list[str]]) -> dict[str, dict[str, str]]:
+    """The same of each case's flags, as far as arguments go."""
+    checkpoints = TinyModels().write(tempfile.mkdtemp())
+    started = {"place": "nowhere", "message": ""}
+    return {
+        case: _refusal("arguments", partial(release.resolve, server_flags(checkpoints, DDTREE, flags))) or started
+        for case, flags in cases.items()
+    }
+
+
+def _refusal(place: str, action: Callable[[], object]) -> dict[str, str] | None:
+    """What is refused by an action, and where that is."""
+    said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            server_args = release.resolve(server_flags(checkpoints, DDTREE, flags))
-            place = "engine"
-            release.start_scheduler(server_args)
+            action()
     except SystemExit:  # argparse has printed its reason
         return {"place": place, "message": said.getvalue().strip().splitlines()[-1]}
     except (ValueError, RuntimeError) as error:
         return {"place": place, "message": str(error)}
-    raise AssertionError(f"a server with {list(flags)} and {models} has started")
+    return None
 
 
 def answer_with_a_tokenizer(requests: list[dict[str, Any]], flags: Sequence[str] = ()) -> dict[str, Any]:

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import scenarios
 import torch
 from ddtree_patch_probe.engine import Request
+from hybrid_shims import rewrite
 
 VOCABULARY = 12  # few enough that every pair of tokens is drawn often
 
-Choices = Callable[[Any, torch.Tensor, torch.Tensor, int], torch.Tensor]
+Choices = Callable[[Any, torch.Tensor, torch.Tensor, int], torch.Tensor]  # [bs * W], of trees of a given width
 
 
 def seeded(algorithm: str, requests: list[dict[str, Any]], flags: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Tokens and accept lengths of requests whose every draw is decided by their seed and its position.
 
-    SGLang heeds seeds only in its deterministic mode, whose kernels need a GPU: the sampler alone is put into it.
+    SGLang heeds seeds only in its deterministic mode, whose kernels need a GPU: here the sampler is given them anyway.
     """
-    from sglang.srt.server_args import get_global_server_args
 
     torch.compiler.set_stance("force_eager")  # it compiles the seeded draw, which the interpreter cannot take
-    engine = scenarios.start(algorithm, flags)
-    get_global_server_args().enable_deterministic_inference = True
-    answers = engine.generate(*(Request(**fields) for fields in requests))
+    _heed_seeds()
+    answers = scenarios.start(algorithm, flags).generate(*(Request(**fields) for fields in requests))
     return [{"output": answer.output, "accept_lengths": answer.accept_lengths} for answer in answers]
+
+
+def _heed_seeds() -> None:
+    with contextlib.suppress(ModuleNotFoundError):  # from 0.5.20 on; the kernel for the CPU is not there
+        rewrite("sglang.kernels.ops.sampling.murmur_hash", "murmur_hash32", 'device.type == "cpu"', "False")
+    from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo
+
+    upstream = SamplingBatchInfo.from_schedule_batch
+
+    def from_schedule_batch(_: type, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        info = upstream(batch, *args, **kwargs)
+        seeds = [request.sampling_params.sampling_seed or 0 for request in batch.reqs]
+        info.sampling_seed = torch.tensor(seeds, dtype=torch.int64, device=info.device)
+        return info
+
+    SamplingBatchInfo.from_schedule_batch = classmethod(from_schedule_batch)
 
 
 def pairs(settings: list[dict[str, float]], draws: int, biased: bool = False) -> list[dict[str, list[list[float]]]]:
@@ -35,8 +52,14 @@ def pairs(settings: list[dict[str, float]], draws: int, biased: bool = False) ->
     root accepts its best child with probability min(1, p / q), as if that had been drawn from the drafter's q.
     """
     runtime = scenarios.start("DDTREE").worker.ddtree
+
+    def choices(info: Any, logits: torch.Tensor, positions: torch.Tensor, width: int) -> torch.Tensor:
+        runtime.width = width
+        chosen: torch.Tensor = runtime.choices(info, logits, positions).view(-1)
+        return chosen
+
     torch.manual_seed(20260412)
-    return [_pairs(runtime.choices, setting, draws, biased) for setting in settings]
+    return [_pairs(choices, setting, draws, biased) for setting in settings]
 
 
 def _pairs(choices: Choices, setting: dict[str, float], draws: int, biased: bool) -> dict[str, list[list[float]]]:
@@ -88,15 +111,18 @@ def _sampling_info(setting: dict[str, float], size: int) -> Any:
     from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo
 
     everything = 1 << 30  # SGLang's word for "every token"
-    return SamplingBatchInfo(
-        temperatures=torch.full((size, 1), setting.get("temperature", 1.0)),
-        top_ps=torch.full((size,), setting.get("top_p", 1.0)),
-        top_ks=torch.full((size,), int(setting.get("top_k", everything)), dtype=torch.int32),
-        min_ps=torch.full((size,), setting.get("min_p", 0.0)),
-        is_all_greedy=False,
-        need_top_p_sampling="top_p" in setting,
-        need_top_k_sampling="top_k" in setting,
-        need_min_p_sampling="min_p" in setting,
-        vocab_size=VOCABULARY,
-        device="cpu",
-    )
+    fields = {
+        "temperatures": torch.full((size, 1), setting.get("temperature", 1.0)),
+        "top_ps": torch.full((size,), setting.get("top_p", 1.0)),
+        "top_ks": torch.full((size,), int(setting.get("top_k", everything)), dtype=torch.int32),
+        "min_ps": torch.full((size,), setting.get("min_p", 0.0)),
+        "is_all_greedy": False,
+        "is_any_greedy": False,  # from 0.5.16 on
+        "need_top_p_sampling": "top_p" in setting,
+        "need_top_k_sampling": "top_k" in setting,
+        "need_min_p_sampling": "min_p" in setting,
+        "vocab_size": VOCABULARY,
+        "device": "cpu",
+    }
+    known = {field.name for field in dataclasses.fields(SamplingBatchInfo)}
+    return SamplingBatchInfo(**{name: value for name, value in fields.items() if name in known})

@@ -48,6 +48,7 @@ def play(
         "faults": faults,
         "double_frees": engine.pools.double_frees,
         "batches": engine.batches,
+        "overlap": bool(engine.scheduler.enable_overlap),
         "logs": engine.logs.lines,
         "total_slots": engine.balance().total,
     }

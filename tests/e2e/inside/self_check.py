@@ -48,8 +48,7 @@ def _watch_check() -> list[str]:
 def _pools(target: Any) -> Pools:
     allocator = target.token_to_kv_pool_allocator
     return {
-        "free slots": allocator.free_pages.clone(),
-        "released slots": allocator.release_pages.clone(),
+        "free slots": torch.cat([allocator.free_pages, allocator.release_pages]).sort().values,
         "request table": target.req_to_token_pool.req_to_token.clone(),
         "free requests": torch.tensor(target.req_to_token_pool.free_slots),
     }

@@ -1,0 +1,139 @@
+"""Decode steps through the release's own graph runner: what it captures, and that replays emit what forwards emit.
+
+The graph is one for the CPU, which like a real one replays what was launched while it was captured and runs no Python
+(``inside/fake_graph.py``). What only a GPU can show is in ``tests/gpu``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from engine_server import EngineServer, InsideError
+from scripts import BLOCK, PROMPTS, accept_lengths, outputs, tree_flags
+
+from sglang_releases import BEFORE_OVERLAP, OVERLAPPING
+
+pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
+
+# The last release of the first worker and of its graph runner, and those in which the second ones changed.
+RELEASES = (BEFORE_OVERLAP[-1], OVERLAPPING[0], "0.5.16", "0.5.19", OVERLAPPING[-1])
+ENDS = pytest.mark.parametrize("version", [RELEASES[0], RELEASES[-1]])
+BUDGET = 7
+WIDTH = BUDGET + 1
+SIZES = (4, 1)  # of the batches that graphs are captured for, see inside/graphs.py
+# Many tokens are nearly as good as the best one, so that attention to a wrong node changes what is emitted.
+MODELS = {"hot": 8, "seed": 5}
+
+Play = Callable[..., dict[str, Any]]
+Engines = Callable[..., EngineServer]
+
+
+def batch(size: int, tokens: int) -> list[dict[str, Any]]:
+    """Requests that run together; as they end one by one, smaller batches follow."""
+    prompts = enumerate(PROMPTS[:size])
+    return [{"name": f"{size}-{index}", "ids": list(ids), "max_new_tokens": tokens + index} for index, ids in prompts]
+
+
+FOUR, THREE = batch(4, 5), batch(3, 3)
+
+
+def flags(algorithm: str) -> tuple[str, ...]:
+    return tree_flags(BUDGET, 4) if algorithm == "DDTREE" else ()
+
+
+def replay(engine: EngineServer, algorithm: str, check: str = "1", **arguments: Any) -> dict[str, Any]:
+    """What ``inside/graphs.play`` gives; with the start-up self-check."""
+    asked = {"rounds": [FOUR], "flags": list(flags(algorithm)), "models": MODELS, **arguments}
+    value = engine.call("graphs.play", {"SGLANG_DDTREE_SELF_CHECK": check}, algorithm=algorithm, **asked)
+    assert isinstance(value, dict)
+    return value
+
+
+def eager(play: Play, version: str, algorithm: str, *rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    script = [{"requests": requests} for requests in rounds]
+    return play(version, algorithm, *flags(algorithm), script=script, models=MODELS)
+
+
+def captured(target_rows: int, target_mask: bool) -> list[dict[str, Any]]:
+    """What must be captured: the target's rows, with a mask or without; the drafter's are a block without a mask."""
+    wanted = (("target", target_rows, target_mask), ("draft", BLOCK, False))
+    return [
+        {
+            "role": role,
+            "batch_size": size,
+            "rows": rows,
+            "width": rows,
+            "mask": "runner" if mask else "none",
+            "attention_masks": mask,
+        }
+        for role, rows, mask in wanted
+        for size in SIZES
+    ]
+
+
+def assert_replayed(run: dict[str, Any]) -> None:
+    """Every step replayed one graph of the drafter and one of the target: the smallest that the batch fits in."""
+    assert run["steps"]
+    for step in run["steps"]:
+        size = min(size for size in SIZES if size >= step["requests"])
+        assert (step["draft"], step["target"]) == ([size], [size]), step
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_replays_of_a_tree_emit_what_forwards_emit(version: str, engines: Engines, play: Play) -> None:
+    run = replay(engines(version), "DDTREE", rounds=[FOUR, THREE])
+    assert run["captured"] == captured(WIDTH, True)
+    assert run["checked"] == [4, 4, 4, 1]  # by the self-check: two requests three times, one once
+    assert_same(run, eager(play, version, "DDTREE", FOUR, THREE), eager(play, version, "NONE", FOUR, THREE))
+
+
+@ENDS
+def test_replays_of_dflash_emit_what_forwards_emit(version: str, engines: Engines, play: Play) -> None:
+    run = replay(engines(version), "DFLASH", rounds=[FOUR, THREE])
+    assert run["captured"] == captured(BLOCK, False)
+    assert_same(run, eager(play, version, "DFLASH", FOUR, THREE), eager(play, version, "NONE", FOUR, THREE))
+
+
+def assert_same(run: dict[str, Any], forwards: dict[str, Any], plain: dict[str, Any]) -> None:
+    assert_replayed(run)
+    assert {1, 3, 4} <= {step["requests"] for step in run["steps"]}
+    assert run["outputs"] == outputs(forwards) == outputs(plain)
+    assert run["accept_lengths"] == accept_lengths(forwards)
+    assert max(map(max, run["accept_lengths"].values())) > 1
+    assert run["faults"] == []
+
+
+@ENDS
+def test_without_a_mask_in_the_graph_other_tokens_come_out(version: str, engines: Engines, play: Play) -> None:
+    """What the step graph-mask is for: the mask is there at every replay, and the captured kernels do not read it."""
+    run = replay(engines(version), "DDTREE", check="0", plant="no mask")
+    assert run["captured"] == captured(WIDTH, False)
+    assert_replayed(run)
+    plain = outputs(eager(play, version, "NONE", FOUR, THREE))
+    assert run["outputs"] != {name: plain[name] for name in run["outputs"]}
+
+
+@ENDS
+def test_the_self_check_sees_a_graph_without_a_mask(version: str, engines: Engines) -> None:
+    with pytest.raises(InsideError, match="lets the branches of a draft tree see each other"):
+        replay(engines(version), "DDTREE", plant="no mask")
+
+
+@ENDS
+@pytest.mark.parametrize("plant", ["wide drafter", "narrow target"])
+def test_a_graph_of_the_wrong_width_is_seen(version: str, plant: str, engines: Engines) -> None:
+    with pytest.raises(AssertionError):
+        assert_replayed(replay(engines(version), "DDTREE", "0", plant=plant, rounds=[batch(2, 3)]))
+
+
+@ENDS
+def test_a_full_batch_at_the_end_of_its_context(version: str, engines: Engines, play: Play) -> None:
+    """Trees that begin near the last token of the context have masks larger than backends size their buffers for."""
+    asked = [{"name": f"e{size}", "ids": list(range(3, size)), "max_new_tokens": 3} for size in (48, 46, 47, 45)]
+    context = ("--context-length", "48")
+    run = replay(engines(version), "DDTREE", "0", rounds=[asked], flags=[*flags("DDTREE"), *context])
+    plain = play(version, "NONE", *context, script=[{"requests": asked}], models=MODELS)
+    assert run["outputs"] == outputs(plain)
+    assert run["steps"][0]["target"] == [4]
