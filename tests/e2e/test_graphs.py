@@ -33,10 +33,10 @@ Engines = Callable[..., EngineServer]
 def batch(size: int, tokens: int) -> list[dict[str, Any]]:
     """Requests that run together; as they end one by one, smaller batches follow."""
     prompts = enumerate(PROMPTS[:size])
-    return [{"name": f"{size}-{index}", "ids": list(ids), "max_new_tokens": tokens + index} for index, ids in prompts]
+    return [{"name": f"{size}-{index}", "ids": list(ids), "max_new_tokens": tokens - index} for index, ids in prompts]
 
 
-FOUR, THREE = batch(4, 5), batch(3, 3)
+FOUR, THREE = batch(4, 8), batch(3, 5)
 
 
 def flags(algorithm: str) -> tuple[str, ...]:
@@ -125,13 +125,13 @@ def test_the_self_check_sees_a_graph_without_a_mask(version: str, engines: Engin
 @pytest.mark.parametrize("plant", ["wide drafter", "narrow target"])
 def test_a_graph_of_the_wrong_width_is_seen(version: str, plant: str, engines: Engines) -> None:
     with pytest.raises(AssertionError):
-        assert_replayed(replay(engines(version), "DDTREE", "0", plant=plant, rounds=[batch(2, 3)]))
+        assert_replayed(replay(engines(version), "DDTREE", "0", plant=plant, rounds=[batch(2, 4)]))
 
 
 @ENDS
 def test_a_full_batch_at_the_end_of_its_context(version: str, engines: Engines, play: Play) -> None:
     """Trees that begin near the last token of the context have masks larger than backends size their buffers for."""
-    asked = [{"name": f"e{size}", "ids": list(range(3, size)), "max_new_tokens": 3} for size in (48, 46, 47, 45)]
+    asked = [{"name": f"e{size}", "ids": list(range(3, 3 + size)), "max_new_tokens": 4} for size in (42, 41, 40, 39)]
     context = ("--context-length", "48")
     run = replay(engines(version), "DDTREE", "0", rounds=[asked], flags=[*flags("DDTREE"), *context])
     plain = play(version, "NONE", *context, script=[{"requests": asked}], models=MODELS)

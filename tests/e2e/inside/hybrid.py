@@ -51,14 +51,14 @@ def play(algorithm: str, requests: list[dict[str, Any]], flags: Sequence[str] = 
     hybrid_shims.apply()
     engine = Engine(flags_of(algorithm, flags))
     states = _mamba_allocator(engine)
-    room = sorted(engine.pools.free_slots()), states.available_size()
+    room = sorted(engine.pools.free_pages()), states.available_size()
     watch = _watch_verify_inputs(engine) if algorithm == DDTREE else {"verify_inputs": 0, "wrong": []}
     answers = engine.generate(*(Request(**fields) for fields in requests))
     return {
         "outputs": {answer.name: answer.output for answer in answers},
         "accept_lengths": {answer.name: answer.accept_lengths for answer in answers},
         "finishes": [answer.finish for answer in answers],
-        "all_free": (sorted(engine.pools.free_slots()), states.available_size()) == room,
+        "all_free": (sorted(engine.pools.free_pages()), states.available_size()) == room,
         "double_frees": engine.pools.double_frees,
         "logs": engine.logs.lines,
         **watch,
