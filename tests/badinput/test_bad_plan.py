@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from bad_site import APPLY, DFLASH_WORKER, SERVER_ARGS, SPEC_INFO, appending, refused, untouched
 
+import sglang_releases
 from ddtree_patcher.model import ExitCode
 
 Plan = dict[str, Any]
@@ -133,7 +134,7 @@ def test_a_plan_does_what_it_says_and_then_nothing_more(saved, site, run):
     here = site()
     assert run(here, *APPLY, plan).exit_code == 0
     with untouched(here.folder):
-        assert set(run(here, *APPLY, plan).outcomes.values()) == {"already"}
+        assert set(run(here, *APPLY, plan).outcomes.values()) == {"already", "not_needed"}
 
 
 @pytest.mark.parametrize("name", ["missing.json", "."])
@@ -167,7 +168,7 @@ def test_a_conflict_saves_no_plan(site, run, tmp_path):
 
 # --- selections --------------------------------------------------------------------------------------------------
 
-STEPS = "enum, flags, validation, choices, runtime, verify-input, worker-import, worker-branch, graph-mask, requests"
+STEPS = ", ".join(sglang_releases.STEPS)
 SELECTIONS = {
     "unknown": (("--step", "nowhere"), "there is no step 'nowhere'", STEPS),
     "through unknown": (("--through", "nowhere"), "there is no step 'nowhere'", STEPS),

@@ -36,7 +36,7 @@ def batch(size: int, tokens: int) -> list[dict[str, Any]]:
     return [{"name": f"{size}-{index}", "ids": list(ids), "max_new_tokens": tokens - index} for index, ids in prompts]
 
 
-FOUR, THREE = batch(4, 8), batch(3, 5)
+FOUR, THREE, ALONE = batch(4, 8), batch(3, 5), batch(1, 5)
 
 
 def flags(algorithm: str) -> tuple[str, ...]:
@@ -83,17 +83,21 @@ def assert_replayed(run: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_replays_of_a_tree_emit_what_forwards_emit(version: str, engines: Engines, play: Play) -> None:
-    run = replay(engines(version), "DDTREE", rounds=[FOUR, THREE])
+    run = replay(engines(version), "DDTREE", rounds=[FOUR, THREE, ALONE])
     assert run["captured"] == captured(WIDTH, True)
     assert run["checked"] == [4, 4, 4, 1]  # by the self-check: two requests three times, one once
-    assert_same(run, eager(play, version, "DDTREE", FOUR, THREE), eager(play, version, "NONE", FOUR, THREE))
+    assert_same(
+        run, eager(play, version, "DDTREE", FOUR, THREE, ALONE), eager(play, version, "NONE", FOUR, THREE, ALONE)
+    )
 
 
 @ENDS
 def test_replays_of_dflash_emit_what_forwards_emit(version: str, engines: Engines, play: Play) -> None:
-    run = replay(engines(version), "DFLASH", rounds=[FOUR, THREE])
+    run = replay(engines(version), "DFLASH", rounds=[FOUR, THREE, ALONE])
     assert run["captured"] == captured(BLOCK, False)
-    assert_same(run, eager(play, version, "DFLASH", FOUR, THREE), eager(play, version, "NONE", FOUR, THREE))
+    assert_same(
+        run, eager(play, version, "DFLASH", FOUR, THREE, ALONE), eager(play, version, "NONE", FOUR, THREE, ALONE)
+    )
 
 
 def assert_same(run: dict[str, Any], forwards: dict[str, Any], plain: dict[str, Any]) -> None:
@@ -111,7 +115,7 @@ def test_without_a_mask_in_the_graph_other_tokens_come_out(version: str, engines
     run = replay(engines(version), "DDTREE", check="0", plant="no mask")
     assert run["captured"] == captured(WIDTH, False)
     assert_replayed(run)
-    plain = outputs(eager(play, version, "NONE", FOUR, THREE))
+    plain = outputs(eager(play, version, "NONE", FOUR, THREE, ALONE))
     assert run["outputs"] != {name: plain[name] for name in run["outputs"]}
 
 
@@ -131,9 +135,10 @@ def test_a_graph_of_the_wrong_width_is_seen(version: str, plant: str, engines: E
 @ENDS
 def test_a_full_batch_at_the_end_of_its_context(version: str, engines: Engines, play: Play) -> None:
     """Trees that begin near the last token of the context have masks larger than backends size their buffers for."""
-    asked = [{"name": f"e{size}", "ids": list(range(3, 3 + size)), "max_new_tokens": 4} for size in (42, 41, 40, 39)]
+    lengths = enumerate((41, 41, 41, 40))
+    asked = [{"name": f"e{n}", "ids": list(range(3 + n, 3 + n + size)), "max_new_tokens": 4} for n, size in lengths]
     context = ("--context-length", "48")
     run = replay(engines(version), "DDTREE", "0", rounds=[asked], flags=[*flags("DDTREE"), *context])
     plain = play(version, "NONE", *context, script=[{"requests": asked}], models=MODELS)
     assert run["outputs"] == outputs(plain)
-    assert run["steps"][0]["target"] == [4]
+    assert run["steps"][0] == {"requests": 4, "target": [4], "draft": [4]}

@@ -61,9 +61,9 @@ class PoolWatch:
         return int(self.allocator.page_size)
 
     def free_pages(self) -> list[int]:
-        """In the allocator's order, with those whose release waits for the end of a free group."""
+        """Those whose release waits for the end of a free group among them."""
         allocator = self.allocator
-        pages = [*allocator.free_pages.tolist(), *allocator.release_pages.tolist()]
+        pages = release.free_pages(allocator)
         if release.is_collecting_frees(allocator):
             pages += [page for slots in allocator.free_group for page in self._own_pages(slots)]
         return pages

@@ -166,6 +166,13 @@ def _of_kv(request: Any, name: str) -> Any:
     return None
 
 
+def free_pages(allocator: Any) -> list[int]:
+    """The pages that the allocator may give out, at once or after it has sorted them."""
+    if hasattr(allocator, "get_all_free_pages"):
+        return list(allocator.get_all_free_pages().tolist())
+    return [*allocator.free_pages.tolist(), *allocator.release_pages.tolist()]
+
+
 def is_collecting_frees(allocator: Any) -> bool:
     """Whether slots that are freed wait in ``free_group`` for the end of their group."""
     return not getattr(allocator, "is_not_in_free_group", allocator.free_group is None)
