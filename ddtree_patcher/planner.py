@@ -54,6 +54,11 @@ class Draft:
     def conflicts(self) -> tuple[StepResult, ...]:
         return tuple(step for step in self.steps if step.outcome.is_conflict)
 
+    @property
+    def upstream_has_all(self) -> bool:
+        """Whether there is nothing to add. Then nothing that we add can fall into a wrong branch either."""
+        return all(step.outcome in (StepOutcome.UPSTREAMED, StepOutcome.NOT_NEEDED) for step in self.steps)
+
 
 def draft(patchset: Patchset, pristine: Tree, selected: Sequence[str] | None = None) -> Draft:
     """Plan the selected steps (default: all) on pristine files. Never raises for what the code looks like."""

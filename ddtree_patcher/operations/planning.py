@@ -95,12 +95,9 @@ def _of_steps(made: Draft, look: Pristine) -> list[Diagnostic]:
 
 
 def _of_names(session: Session, look: Pristine, made: Draft) -> list[Diagnostic]:
-    """Uses of watched names without a verdict, and of names that only we should bring.
-
-    Where upstream has the whole of it nothing is added, and so nothing can fall into a wrong branch.
-    """
+    """Uses of watched names without a verdict, and of names that only we should bring."""
     sentinels = session.loaded.patchset.sentinels
-    if all(step.outcome in (StepOutcome.UPSTREAMED, StepOutcome.NOT_NEEDED) for step in made.steps):
+    if made.upstream_has_all:
         return []
     paths = python_files(session.installation, look.state) if sentinels else ()
     found = watch(sentinels, look.glance, paths, allow_drift=look.allow_drift)

@@ -85,7 +85,8 @@ def _judged(row: ReleaseResult, patchset: Patchset, wheel: ProvedWheel) -> Relea
     made = draft(patchset, pristine)
     standing = judge_release(Build(patchset.distribution, row.version, patchset.supports, wheel.recorded), wheel.read)
     diagnostics = [*standing.diagnostics, *made.diagnostics]
-    diagnostics += _of_names(patchset, wheel, {item.path for item in diagnostics if item.code == _HALF})
+    if not made.upstream_has_all:
+        diagnostics += _of_names(patchset, wheel, {item.path for item in diagnostics if item.code == _HALF})
     row = replace(row, standing=standing.as_json(), steps=made.steps, diagnostics=tuple(diagnostics))
     if any(item.severity is Severity.ERROR for item in diagnostics):
         return replace(row, verdict=ReleaseVerdict.CONFLICT)

@@ -46,3 +46,21 @@ def as_wide_as(verify_input: Any, rows: int) -> Any:
     """The same verify input with `rows` rows a request: a rehearsed forward of the drafter has B, not W."""
     counts = {item.name for item in fields(verify_input)} & {"num_tokens_per_batch", "num_tokens_per_req"}
     return replace(verify_input, draft_token_num=rows, **dict.fromkeys(counts, -1))
+
+
+def make_room_for_masks(attn_backend: Any, rows: int, longest: int) -> None:
+    """Let the graphs' mask buffer hold `rows` rows of `longest` entries, where the backend has one and it is smaller.
+
+    Backends size it for sequences that end with the context; a tree begins there, and a bound may be beyond it.
+    """
+    inner = ("decode_backend", "prefill_backend", "full_attn_backend")
+    for backend in (attn_backend, *(getattr(attn_backend, name, None) for name in inner)):
+        mask = getattr(backend, "_verify_mask", None)  # from 0.5.17 on
+        buffer = getattr(backend, "cuda_graph_custom_mask", None) if mask is None else mask.buffer
+        if buffer is None or buffer.numel() >= rows * longest:
+            continue
+        buffer = buffer.new_zeros(rows * longest)
+        if mask is None:
+            backend.cuda_graph_custom_mask = buffer
+        else:
+            backend._verify_mask = type(mask)(buffer=buffer, mode=mask.mode, max_bs=mask.max_bs, is_read=mask.is_read)

@@ -119,6 +119,7 @@ def _tree() -> str:
 
 
 def _graph_mask() -> str:
+    import torch
     from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
     runner_class = _graph_runner()
@@ -131,7 +132,11 @@ def _graph_mask() -> str:
                     is_draft_worker=is_draft,
                     attn_backend=type("FlashInferAttnBackend", (), {})(),
                     server_args=SimpleNamespace(speculative_num_draft_tokens=5),
+                    req_to_token_pool=SimpleNamespace(req_to_token=torch.zeros(1, 8)),
                 ),
+                attn_backend=SimpleNamespace(),
+                max_num_token=10,
+                max_bs=2,
                 buffers=SimpleNamespace(custom_mask="mask"),
                 is_dllm=False,
                 num_tokens_per_bs=5,

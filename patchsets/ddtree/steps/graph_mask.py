@@ -7,7 +7,7 @@ from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
 from ddtree_patcher.shape import Defines, HasFile, Lacks
 
-from ..files import CUDA_GRAPH_RUNNER, DECODE_GRAPH_RUNNER, SPEC_INFO, fragments, indented
+from ..files import CUDA_GRAPH_RUNNER, DDTREE_CONFIG, DECODE_GRAPH_RUNNER, SPEC_INFO, fragments, indented
 
 _CODE = fragments("cuda_graph_runner.py").body("capture_mask")
 _POLICY = "_, build_custom_mask = resolve_dflash_verify_mask_policy(...)"
@@ -32,8 +32,9 @@ class CudaGraphRunner:
 _DECODE_BEFORE = _BEFORE.replace("class Cuda", "class DecodeCuda")
 _WIDE_BEFORE = _DECODE_BEFORE.replace("custom_mask=build", f"draft_token_num={_SHARED_WIDTH}, custom_mask=build")
 _PREDICATE = "class SpeculativeAlgorithm:\n    def is_ddtree(self): ...\n"
-_OTHERS = {SPEC_INFO: _PREDICATE}
-_HOOKED = {SPEC_INFO: _PREDICATE + "\n    def get_num_tokens_per_req_for_target_verify(self): ...\n"}
+_CONFIG = {DDTREE_CONFIG: "def make_room_for_masks(attn_backend, rows, longest): ...\n"}
+_OTHERS = {SPEC_INFO: _PREDICATE, **_CONFIG}
+_HOOKED = {**_CONFIG, SPEC_INFO: _PREDICATE + "\n    def get_num_tokens_per_req_for_target_verify(self): ...\n"}
 
 
 def _after(before: str) -> str:
@@ -49,8 +50,11 @@ STEP = Step(
         "DFLASH captures its verify forward without a mask on the backends that have a causal path of their own. A "
         "graph without a mask would replay a tree as a chain: no error, wrong tokens."
     ),
-    requires=("enum",),
-    contract=(Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),),
+    requires=("enum", "runtime"),
+    contract=(
+        Contract(SPEC_INFO, "SpeculativeAlgorithm.is_ddtree", ("self",)),
+        Contract(DDTREE_CONFIG, "make_room_for_masks", ("attn_backend", "rows", "longest")),
+    ),
     variants=(
         Variant(
             "cuda_graph_runner",
@@ -87,7 +91,7 @@ STEP = Step(
             StepOutcome.ANCHOR_MISSING,
         ),
         Refusal({DECODE_GRAPH_RUNNER: _DECODE_BEFORE, **_OTHERS}, StepOutcome.ANCHOR_MISSING),
-        Refusal({CUDA_GRAPH_RUNNER: _BEFORE, SPEC_INFO: "x = 1\n"}, StepOutcome.PRECONDITION_FAILED),
+        Refusal({CUDA_GRAPH_RUNNER: _BEFORE, **_CONFIG, SPEC_INFO: "x = 1\n"}, StepOutcome.PRECONDITION_FAILED),
         Refusal(_OTHERS, StepOutcome.ANCHOR_MISSING),
     ),
 )

@@ -57,7 +57,7 @@ _EDITS: dict[str, Codemod] = {
         Anchor("self._draft_worker.init_attention_backends()", scope=_BACKENDS), "narrow_attention"
     ),
     "start": InsertLast(DFLASH_WORKER_V2, _GRAPHS, _CODE.body("start")),
-    "no_draft_sampler": _before(Anchor("def _eager(reason): ...", scope=_SAMPLER), "no_draft_sampler"),
+    "no_draft_sampler": _after(Anchor("def _eager(reason): ...", scope=_SAMPLER), "no_draft_sampler"),
     "best_chain": _after(Anchor("if hidden_states.numel() == 0: ...", scope=_GREEDY), "best_chain"),
     "verify_tree": _after(_INPUT, "verify_tree"),
     "verify_constrained_tree": _after(_INPUT, "verify_constrained_tree"),
@@ -175,9 +175,9 @@ class DFlashWorkerV2:
     if features:
         parts.append("""
     def _maybe_build_draft_sampler(self):
-        <no_draft_sampler>
         def _eager(reason):
             return None
+        <no_draft_sampler>
 
         return _eager(1)
 """)
