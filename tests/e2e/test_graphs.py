@@ -81,7 +81,8 @@ def test_replays_of_a_tree_do_what_forwards_do(version: str, engines: Engines, p
     assert run["captured"] == captured(WIDTH, True)
     assert run["checked"] == [4, 4, 4, 1]  # by the self-check: two requests three times, one once
     assert_replayed(run)
-    assert {1, 3, 4} <= {step["requests"] for step in run["steps"]}
+    sizes = {step["requests"] for step in run["steps"]}
+    assert {1, 4} <= sizes and sizes & {2, 3}  # batches of two and of three are padded to four
     assert run["outputs"] == outputs(forwards) == outputs(eager(play, version, "NONE"))
     assert run["accept_lengths"] == accept_lengths(forwards)
     assert max(map(max, run["accept_lengths"].values())) > 1

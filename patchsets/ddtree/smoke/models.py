@@ -123,8 +123,13 @@ def kv_cache_types() -> frozenset[str]:
 
 
 def overlaps() -> bool:
-    """Whether this release's DFLASH worker runs under the overlap scheduler, in pages of any size."""
-    return find_spec("sglang.srt.speculative.dflash_worker_v2") is not None
+    """Whether this release's DFLASH worker runs under the overlap scheduler, in pages of any size.
+
+    Asked of the files, as it must be known where SGLang cannot be imported too.
+    """
+    package = find_spec("sglang")
+    folders = (package.submodule_search_locations or ()) if package else ()
+    return any(Path(folder, "srt", "speculative", "dflash_worker_v2.py").is_file() for folder in folders)
 
 
 def _parser() -> argparse.ArgumentParser:

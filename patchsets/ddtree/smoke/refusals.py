@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from .expect import refused, refused_by_argparse
 from .models import Models, kv_cache_types, options, overlaps
@@ -78,25 +78,34 @@ def _of_parallelism(models: Models) -> Iterator[Check]:
     yield "pipeline-parallel", by_argv("--pp-size", "2", words=("--pp-size 1",))
     dp = ("--enable-dp-attention", "--tp-size", "2", "--dp-size", "2")
     yield "dp-attention", by_argv(*dp, words=("--enable-dp-attention",))
-    known = options()
-    for flag in ("--attn-cp-size", "--attention-context-parallel-size"):
-        if flag in known:
-            yield flag.strip("-"), by_argv(flag, "2", "--tp-size", "2", words=("context parallelism",))
+    yield (
+        "context-parallel",
+        lambda: _each_of(
+            ("--attn-cp-size", "--attention-context-parallel-size"),
+            lambda flag: by_argv(flag, "2", "--tp-size", "2", words=("context parallelism",))(),
+        ),
+    )
 
 
 def _of_features(models: Models) -> Iterator[Check]:
     """Flags that some release has, and sometimes as another name of a later one."""
 
-    def by_argv(flag: str, *others: str) -> Callable[[], str]:
+    def refuse(flag: str, *others: str) -> str:
         last = flag.rpartition("-")[2]
-        return lambda: refused(lambda: models.resolve(flag, *others), "DDTREE does not support", f"-{last}")
+        return refused(lambda: models.resolve(flag, *others), "DDTREE does not support", f"-{last}")
 
-    known = options()
-    for flag in (*_ALWAYS, *(_WHERE_KV_MOVES if overlaps() else ())):
-        if flag in known:
-            yield flag.strip("-"), by_argv(flag)
+    yield "features", lambda: _each_of((*_ALWAYS, *(_WHERE_KV_MOVES if overlaps() else ())), refuse)
     if overlaps():
-        yield "fp4-kv-cache", by_argv("--kv-cache-dtype", _fp4())
+        yield "fp4-kv-cache", lambda: refuse("--kv-cache-dtype", _fp4())
+
+
+def _each_of(flags: Iterable[str], refuse: Callable[[str], str]) -> str:
+    """Of those that this release has. It is asked when the check runs: without torch the answer cannot be had."""
+    known = options()
+    found = [flag for flag in flags if flag in known]
+    for flag in found:
+        refuse(flag)
+    return ", ".join(found) or "this release has none of them"
 
 
 def _fp4() -> str:
