@@ -7,6 +7,7 @@ from typing import Any
 from engine_server import EngineServer
 
 BLOCK = 4  # of the tiny drafter
+ALONE = [3] * 20 + [6, 7, 8]  # shares the prefix of a prompt
 PROMPTS = ([5, 6, 7, 8, 9, 10, 11], [100, 101, 102], [3] * 20 + [4, 5], [200, 17, 33, 40])
 
 Script = list[dict[str, Any]]
@@ -27,7 +28,7 @@ def requests(prefix: str = "r", tokens: int = 16, **more: Any) -> list[dict[str,
 
 def unequal_and_shared() -> Script:
     """A batch of four unequal prompts, then one alone that shares the prefix of an earlier one."""
-    alone = {"name": "s0", "ids": [3] * 20 + [6, 7, 8], "max_new_tokens": 12}
+    alone = {"name": "s0", "ids": ALONE, "max_new_tokens": 12}
     return [{"requests": requests()}, {"requests": [alone]}]
 
 
@@ -61,8 +62,6 @@ def compare_kv(engine: EngineServer, plant: str = "") -> dict[str, Any]:
     """What ``inside/kv.compare`` gives for a batch of trees."""
     environment = {"SGLANG_DDTREE_SELF_CHECK": "0"}
     flags = list(tree_flags(16, 4))
-    value = engine.call(
-        "kv.compare", environment, algorithm="DDTREE", requests=requests(tokens=12), flags=flags, plant=plant
-    )
+    value = engine.call("kv.compare", environment, requests=requests(tokens=10), flags=flags, plant=plant)
     assert isinstance(value, dict)
     return value

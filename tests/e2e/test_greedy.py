@@ -9,18 +9,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scripts import BLOCK, PROMPTS, assert_sound, outputs, tree_flags, unequal_and_shared
+from scripts import (
+    ALONE,
+    BLOCK,
+    PROMPTS,
+    Script,
+    assert_sound,
+    outputs,
+    requests,
+    steps,
+    tree_flags,
+    unequal_and_shared,
+)
 
 from sglang_releases import SUPPORTED
 
 pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
 
-ALL_SHAPES = [(budget, topk) for budget in (1, BLOCK - 1, 16, 40) for topk in (1, 4, 8)]
-CORE_SHAPES = [(BLOCK - 1, 1), (16, 4)]  # a chain, and a tree
-FIRST_AND_LAST = SUPPORTED[0], SUPPORTED[-1]
-CASES = [
-    (version, *shape) for version in SUPPORTED for shape in (ALL_SHAPES if version in FIRST_AND_LAST else CORE_SHAPES)
-]
+WIDTHS = [(BLOCK - 1, 1), (16, 4)]  # a chain, and a tree, each in a server of its width
+SHAPES = [(budget, topk) for budget in (1, BLOCK - 1, 16, 40) for topk in (1, 4, 8)]  # the last is the largest
+SOME_SHAPES = [(1, 4), (BLOCK - 1, 8), (40, 8)]
 
 Play = Callable[..., dict[str, Any]]
 
@@ -34,12 +42,34 @@ def test_dflash_emits_what_the_target_emits(version: str, play: Play) -> None:
     assert_not_vacuous(plain, chain)
 
 
-@pytest.mark.parametrize(("version", "budget", "topk"), CASES)
+@pytest.mark.parametrize(("budget", "topk"), WIDTHS)
+@pytest.mark.parametrize("version", SUPPORTED)
 def test_a_tree_emits_what_the_target_emits(version: str, budget: int, topk: int, play: Play) -> None:
     plain = play(version, "NONE", script=unequal_and_shared())
     tree = play(version, "DDTREE", *tree_flags(budget, topk), script=unequal_and_shared())
     assert_sound(tree)
     assert outputs(tree) == outputs(plain)
+
+
+@pytest.mark.parametrize(
+    ("version", "shapes"), [(version, SHAPES if version == SUPPORTED[-1] else SOME_SHAPES) for version in SUPPORTED]
+)
+def test_trees_of_every_shape_emit_what_the_target_emits(
+    version: str, shapes: list[tuple[int, int]], play: Play
+) -> None:
+    """In a server of the largest, the smaller ones padded to its width: four requests, and one alone."""
+    plain = outputs(play(version, "NONE", script=unequal_and_shared()))
+    script: Script = []
+    for budget, topk in shapes:
+        name = f"{budget}-{topk}-"
+        script += [
+            {"shape": [budget, topk], "requests": requests(f"{name}r", tokens=4)},
+            {"requests": [{"name": f"{name}s0", "ids": ALONE, "max_new_tokens": 4}]},
+        ]
+    tree = play(version, "DDTREE", *tree_flags(*shapes[-1]), script=script)
+    assert_sound(tree)
+    assert outputs(tree) == {f"{b}-{k}-{name}": output[:4] for b, k in shapes for name, output in plain.items()}
+    assert len({steps({"rounds": [round_]}) for round_ in tree["rounds"][::2]}) > 1  # the shapes are not all one
 
 
 def assert_not_vacuous(plain: dict[str, Any], chain: dict[str, Any]) -> None:

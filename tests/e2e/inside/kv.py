@@ -14,15 +14,13 @@ from ddtree_patch_probe.engine import Engine, Request
 Snapshot = tuple[list[int], list[torch.Tensor]]  # the committed tokens, and each buffer's rows for them
 
 
-def compare(
-    algorithm: str, requests: list[dict[str, Any]], flags: Sequence[str] = (), plant: str = ""
-) -> dict[str, Any]:
+def compare(requests: list[dict[str, Any]], flags: Sequence[str] = (), plant: str = "") -> dict[str, Any]:
     """The largest difference of any value, by model and layer, over all steps; and how much was compared.
 
     The fresh prefill runs in the same engine, of one request's tokens in one chunk, with an empty radix cache. The step
     in which a request ends is not compared: its slots have been given back when it is known.
     """
-    engine = scenarios.start(algorithm, flags)
+    engine = scenarios.start("DDTREE", flags)
     if plant:
         getattr(importlib.import_module("faults"), plant)(engine)
     taken: dict[str, list[Snapshot]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,12 +81,19 @@ def _let_the_drafter_find_its_rope_theta() -> None:
 
 def _attend_in_large_blocks() -> None:
     """The interpreter's time goes by the number of operations, whatever their size: a prefix is one block, mostly."""
-    from sglang.srt.layers.attention.triton_ops import extend_attention
+    for package in (
+        "sglang.srt.layers.attention.triton_ops",
+        "sglang.kernels.ops.attention",
+    ):  # from 0.5.16 on the latter
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(f"{package}.extend_attention")
+    name = "_get_block_sizes_for_extend_attention"
+    holders = [module for module in list(sys.modules.values()) if name in vars(module)]
+    (upstream,) = {getattr(module, name) for module in holders}
 
-    upstream = extend_attention._get_block_sizes_for_extend_attention
-
-    def block_sizes(*lengths: int) -> tuple[int, ...]:
-        *dimensions, block_m, _, warps = upstream(*lengths)
+    def block_sizes(*lengths: int, **named: int) -> tuple[int, ...]:
+        *dimensions, block_m, _, warps = upstream(*lengths, **named)
         return (*dimensions, block_m, 128, warps)
 
-    extend_attention._get_block_sizes_for_extend_attention = block_sizes
+    for module in holders:
+        setattr(module, name, block_sizes)

@@ -31,8 +31,9 @@ def play(
 ) -> dict[str, Any]:
     """Plays the rounds of a script one after the other, looking at the KV pool after every step.
 
-    A round has ``requests`` (fields of ``Request``), run together, and may have ``abort``, pairs of a number of batches
-    and the name of a request that is aborted after so many batches of the round. ``plant`` names a fault of
+    A round has ``requests`` (fields of ``Request``), run together. It may have ``abort``, pairs of a number of batches
+    and the name of a request that is aborted after so many batches of the round; and ``shape``, the budget and the topk
+    of the trees from this round on, of a server that has room for larger ones. ``plant`` names a fault of
     ``faults.py`` to plant; ``prepare`` sets attributes of modules, before the engine starts.
     """
     for module, attributes in (prepare or {}).items():
@@ -58,6 +59,8 @@ def _play_round(engine: Engine, round_: dict[str, Any], faults: list[str]) -> di
     """The answers by name."""
     requests = [Request(**fields) for fields in round_["requests"]]
     aborts = list(round_.get("abort", ()))
+    if "shape" in round_:
+        engine.worker.ddtree.budget, engine.worker.ddtree.topk = round_["shape"]
     first = engine.batches
     engine.submit(*requests)
     for _ in range(LIMIT):
