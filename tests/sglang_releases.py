@@ -17,12 +17,13 @@ WITH_GRAMMAR = SUPPORTED[SUPPORTED.index("0.5.17") :]
 WITH_LOGPROBS = SUPPORTED[SUPPORTED.index("0.5.18") :]
 STEPS = (
     *("enum", "flags", "validation", "choices", "runtime", "verify-input", "worker-import", "worker-branch"),
-    *("widths", "graph-mask", "requests", "draft-window", "hidden-states", "lazy-states", "metrics"),
+    *("widths", "row-headroom", "graph-mask", "requests", "draft-window", "hidden-states", "lazy-states", "metrics"),
 )
 # Step → the releases that need it, where some do not.
 NEEDED_BY = {
     "choices": ("0.5.11",),  # it alone lists the algorithms that the command line takes
     "widths": OVERLAPPING,
+    "row-headroom": OVERLAPPING,
     "draft-window": SUPPORTED[SUPPORTED.index("0.5.13") :],
     "hidden-states": OVERLAPPING,
     "lazy-states": ("0.5.17",),

@@ -23,6 +23,7 @@ CHAINS = {
     "worker-import": f"worker-import requires verify-input requires {_RUNTIME}",
     "worker-branch": f"worker-branch requires worker-import requires verify-input requires {_RUNTIME}",
     "widths": f"widths requires {_RUNTIME}",
+    "row-headroom": f"row-headroom requires {_RUNTIME}",
     "graph-mask": f"graph-mask requires {_RUNTIME}",
     "requests": "requests requires flags requires enum",
     **{step: f"{step} requires enum" for step in ("draft-window", "hidden-states", "lazy-states", "metrics")},

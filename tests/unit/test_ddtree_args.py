@@ -283,10 +283,18 @@ class TestRequest:
         answer = ddtree_args.validate_ddtree_request(req, 17, 100)
         assert (answer is not None and "Leave return_sampling_mask out" in answer) is asked
 
-    def test_a_prompt_without_room_for_a_tree_is_refused(self) -> None:
-        assert self.answer(83) is None
-        answer = self.answer(84)
-        assert answer is not None and "84 input tokens and the 17 nodes" in answer and "100 tokens" in answer
+    @pytest.mark.parametrize(
+        ("overlaps", "room", "trees"), [(False, 83, "a draft tree"), (True, 66, "two draft trees")]
+    )
+    def test_a_prompt_without_room_for_a_tree_is_refused(
+        self, overlaps: bool, room: int, trees: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where batches overlap, two steps are reserved."""
+        monkeypatch.setattr(ddtree_args, "moves_kv_cache", lambda: overlaps)
+        assert self.answer(room) is None
+        answer = self.answer(room + 1)
+        assert answer is not None and f"{room + 1} input tokens and the 17 nodes of " in answer
+        assert trees in answer and "100 tokens" in answer
 
 
 @pytest.mark.parametrize(("text", "on"), [("1", True), ("true", True), ("0", False), ("", False), ("OFF", False)])

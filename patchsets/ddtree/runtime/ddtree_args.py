@@ -25,6 +25,7 @@ from sglang.srt.speculative.ddtree_resolution import (
     decide,
     has_mamba_extra_buffer,
     model_config_of,
+    moves_kv_cache,
     uses_mla,
     verify_backend_of,
     view_of,
@@ -179,11 +180,13 @@ def validate_ddtree_request(req: Req, width: int, kv_cache_slots: int) -> str | 
             "DDTREE speculative decoding does not support return_sampling_mask: a node's support is not that of a "
             "drafted chain. Leave return_sampling_mask out."
         )
-    if len(req.origin_input_ids) + width > kv_cache_slots:
+    trees = 2 if moves_kv_cache() else 1  # where batches overlap, the scheduler reserves the slots of two steps
+    if len(req.origin_input_ids) + trees * width > kv_cache_slots:
         return (
             f"DDTREE has no room for this request: its {len(req.origin_input_ids)} input tokens and the {width} nodes "
-            f"of a draft tree are more than the {kv_cache_slots} tokens of the KV cache. Shorten the prompt, or start "
-            "the server with a smaller --speculative-ddtree-budget."
+            f"of {'a draft tree' if trees == 1 else 'each of two draft trees'} are more than the {kv_cache_slots} "
+            "tokens of the KV cache. Shorten the prompt, or start the server with a smaller "
+            "--speculative-ddtree-budget."
         )
     return None
 

@@ -31,6 +31,15 @@ def draft_width() -> int:
     return int(spec_config().speculative_dflash_block_size)
 
 
+def row_headroom(page_size: int) -> int:
+    """How many slots a request's row must hold beyond the context: what the scheduler reserves for two steps, in pages.
+
+    SGLang's rows end one step and four slots behind the context, which is too short for a tree at the context's end:
+    its slots would be written into the row of the next request.
+    """
+    return 2 * int(spec_config().speculative_num_draft_tokens) + int(page_size)
+
+
 def narrow_draft_attention(draft_runner: Any, block_size: int) -> None:
     """Let the drafter's attention backend count `block_size` rows a request.
 
