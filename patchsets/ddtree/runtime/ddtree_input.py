@@ -36,9 +36,8 @@ class DraftTreeFields:
 
     def mask_tree(self, seq_lens: torch.Tensor, host_lens: torch.Tensor) -> None:
         """Set `custom_mask`. `seq_lens` are the prefix lengths [bs]; `host_lens` are they on the host, or bounds."""
-        if self.tree is None or self.tree_ancestors is None:
-            raise RuntimeError("DDTREE has no tree mask to verify with: a tree would be verified as a chain.")
-        bs, width = self.tree.tokens.shape
+        tree = self._drafted()
+        bs, width = tree.tokens.shape
         size = width * (int(host_lens.sum()) + bs * width)
         self.custom_mask = packed_mask(visibility(self.tree_ancestors), seq_lens, size)
 
@@ -47,10 +46,8 @@ class DraftTreeFields:
 
         Writes `batch.out_cache_loc`, [bs * W] in node order. Under overlap scheduling `batch.seq_lens_cpu` is a bound.
         """
-        if self.tree is None:
-            raise RuntimeError("DDTREE has no tree mask to verify with: a tree would be verified as a chain.")
         lens, rows = batch.seq_lens, batch.req_pool_indices
-        width = self.tree.tokens.shape[1]
+        width = self._drafted().tokens.shape[1]
         table = target_runner.req_to_token_pool.req_to_token
         places = lens[:, None] + torch.arange(width, device=table.device)
         batch.out_cache_loc = table[rows[:, None], places].to(torch.int64).reshape(-1)
@@ -59,10 +56,24 @@ class DraftTreeFields:
             host_lens = torch.full((len(rows),), table.shape[1])
         self.mask_tree(lens, host_lens.clamp_max(table.shape[1]))
         if hasattr(self, "kv_loc_plan"):  # from 0.5.22 on: what is written where, translated once for all layers
-            self.kv_loc_plan = target_runner.kv_index_translator.plan(
-                req_pool_indices=rows,
-                seq_lens=lens,
-                seq_lens_cpu=batch.seq_lens_cpu,
-                write_virtual=batch.out_cache_loc,
-                read_extent=width,
-            )
+            self.kv_loc_plan = plan_window(target_runner, batch, width)
+
+    def _drafted(self) -> Any:
+        """The tree. Raises where there is none."""
+        if self.tree is None or self.tree_ancestors is None:
+            raise RuntimeError("DDTREE has no tree mask to verify with: a tree would be verified as a chain.")
+        return self.tree
+
+
+def plan_window(target_runner: Any, batch: Any, width: int) -> Any:
+    """From 0.5.22 on: where a forward of `width` rows a request reads and writes, in the ids of the target's pool.
+
+    `batch` is a ScheduleBatch or a ForwardBatch, whose `out_cache_loc` are the slots of the rows.
+    """
+    return target_runner.kv_index_translator.plan(
+        req_pool_indices=batch.req_pool_indices,
+        seq_lens=batch.seq_lens,
+        seq_lens_cpu=batch.seq_lens_cpu,
+        write_virtual=batch.out_cache_loc,
+        read_extent=width,
+    )

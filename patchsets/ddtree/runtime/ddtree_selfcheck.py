@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from sglang.srt.model_executor.forward_batch_info import CaptureHiddenMode, ForwardBatch, ForwardMode
+from sglang.srt.speculative.ddtree_input import plan_window
 from sglang.srt.speculative.ddtree_resolution import moves_kv_cache
 from sglang.srt.speculative.ddtree_tree import DraftTree
 
@@ -176,20 +177,9 @@ class _Bench:
             wanted[name] = getattr(self.target, name)
         batch = ForwardBatch(**wanted)
         if hasattr(spec_info, "kv_loc_plan"):
-            self._plan(batch)
+            plan_window(self.target, batch, self.width).bind(batch, self.target.kv_index_translator)
         output = self.target.forward(batch).logits_output
         return output.next_token_logits.float().clone()
-
-    def _plan(self, batch: Any) -> None:
-        """From 0.5.22 on: where the forward reads and writes, in the ids of the pool."""
-        translator = self.target.kv_index_translator
-        translator.plan(
-            req_pool_indices=batch.req_pool_indices,
-            seq_lens=batch.seq_lens,
-            seq_lens_cpu=batch.seq_lens_cpu,
-            write_virtual=batch.out_cache_loc,
-            read_extent=self.width,
-        ).bind(batch, translator)
 
 
 def _is_mrope(target: Any) -> bool:
