@@ -14,6 +14,7 @@ from scripts import (
     BLOCK,
     PROMPTS,
     Script,
+    accept_lengths,
     assert_sound,
     outputs,
     requests,
@@ -22,7 +23,7 @@ from scripts import (
     unequal_and_shared,
 )
 
-from sglang_releases import SUPPORTED
+from sglang_releases import ENDS, SUPPORTED
 
 pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
 
@@ -70,6 +71,17 @@ def test_trees_of_every_shape_emit_what_the_target_emits(
     assert_sound(tree)
     assert outputs(tree) == {f"{b}-{k}-{name}": output[:4] for b, k in shapes for name, output in plain.items()}
     assert len({steps({"rounds": [round_]}) for round_ in tree["rounds"][::2]}) > 1  # the shapes are not all one
+
+
+@pytest.mark.parametrize("version", [*ENDS, "0.5.14"])
+def test_a_drafter_of_one_token_a_block(version: str, play: Play) -> None:
+    """Every tree is the root with children: the narrowest blocks and the shortest paths that there are."""
+    models = {"block_size": 2}
+    plain = play(version, "NONE", script=unequal_and_shared(), models=models)
+    tree = play(version, "DDTREE", *tree_flags(3, 4), script=unequal_and_shared(), models=models)
+    assert_sound(tree)
+    assert outputs(tree) == outputs(plain)
+    assert {length for lengths in accept_lengths(tree).values() for length in lengths} == {1, 2}
 
 
 def assert_not_vacuous(plain: dict[str, Any], chain: dict[str, Any]) -> None:

@@ -197,7 +197,8 @@ def test_a_prompt_without_room_for_a_tree(version: str, play: Play) -> None:
 @BOTH_ENDS
 def test_a_request_that_runs_out_of_room_is_ended_by_sglang(version: str, play: Play) -> None:
     """Not a refusal, as nobody knows how much will be generated; the server goes on, with every slot free again."""
-    long = {"name": "long", "ids": list(range(70)), "max_new_tokens": 20}
+    room = SLOTS - 2 * WIDTH
+    long = {"name": "long", "ids": list(range(room)), "max_new_tokens": 2 * WIDTH - 1}
     script: Script = [{"requests": [long]}, {"requests": requests(tokens=4)}]
     plain = play(version, "NONE", script=script)
     tree = play(version, "DDTREE", *SMALL, script=script)

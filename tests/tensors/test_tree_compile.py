@@ -114,6 +114,15 @@ def test_following_the_links_visits_every_node_once(batch: Batch, budget: int, s
         assert sorted(visited) == list(range(len(nodes(tree, request))))
 
 
+@given(anything(), budgets, spines, widths)
+def test_what_kernels_read_lies_in_memory_without_gaps(batch: Batch, budget: int, spine: bool, width: int) -> None:
+    """They go by pointers and know no strides."""
+    tree = batch.tree(budget, width=width, spine=spine)
+    lens = [3] * len(batch)
+    for tensor in (tree.tokens, tree.depths, tree.parents, *links(tree), pack(tree, lens)):
+        assert tensor.is_contiguous()
+
+
 def pack(tree: DraftTree, prefixes: list[int]) -> torch.Tensor:
     width = tree.tokens.shape[1]
     total = sum(width * (prefix + width) for prefix in prefixes)

@@ -51,6 +51,25 @@ class PoolWatch:
             upstream(slots)
 
         allocator.free = free
+        self._demand_lists()
+
+    def _demand_lists(self) -> None:
+        """The pool's mover gets slots that lie one behind the other: its kernel reads no strides.
+
+        PyTorch's operations do not, and some releases move with them on a CPU: there a fault would show on a GPU alone.
+        """
+        pool = self.allocator.get_kvcache()
+        upstream = getattr(pool, "move_kv_cache", None)
+        if upstream is None:
+            return
+
+        def move_kv_cache(target: torch.Tensor, source: torch.Tensor) -> None:
+            for slots in (target, source):
+                if not slots.is_contiguous():
+                    raise AssertionError(f"slots to move have strides {slots.stride()}: a kernel would read others")
+            upstream(target, source)
+
+        pool.move_kv_cache = move_kv_cache
 
     @property
     def allocator(self) -> Any:

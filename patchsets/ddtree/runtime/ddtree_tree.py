@@ -315,7 +315,7 @@ def links(tree: DraftTree) -> tuple[torch.Tensor, torch.Tensor]:
     # Whoever is no first child writes into a column that is dropped.
     column = torch.where(is_first, parent, width)
     first_child = by_parent.new_full((bs, width + 1), -1).scatter_(1, column, by_parent)[:, :width]
-    return first_child, next_sibling
+    return first_child.contiguous(), next_sibling  # kernels know no strides
 
 
 def walk(tree: DraftTree, table: torch.Tensor, choices: torch.Tensor) -> Path:

@@ -150,7 +150,7 @@ def linearise(
     nodes = path.order[:, :length]
     slots = batch.out_cache_loc.view(bs, -1).gather(1, path.order)
     batch.token_to_kv_pool_allocator.free(slots[:, length:].reshape(-1))
-    batch.out_cache_loc = slots[:, :length].reshape(-1)
+    batch.out_cache_loc = slots[:, :length].reshape(-1).contiguous()
     fields = {
         "draft_token": proposed.reshape(-1),
         "positions": verify_input.positions.view(bs, -1).gather(1, nodes).reshape(-1),
@@ -190,10 +190,11 @@ def _move_to_front(slots: torch.Tensor, path: Path, longest: int, target_runner:
 
     `slots` is [bs, W] in node order. The root is in its place. A node's index is at least its depth, so that no slot is
     overwritten before it was read, in whatever parts the pool moves them; what was not accepted moves onto itself.
+    Kernels that move them read a list as it lies in memory, without its strides.
     """
     if longest < 2:
         return
-    front = slots[:, 1:longest]
+    front = slots[:, 1:longest].contiguous()
     source = slots.gather(1, path.order[:, 1:longest])
     is_accepted = torch.arange(1, longest, device=slots.device) < path.lengths[:, None]
     source = torch.where(is_accepted, source, front)
