@@ -12,7 +12,7 @@ from sglang_releases import SUPPORTED
 
 pytestmark = [pytest.mark.wheels, pytest.mark.engine, pytest.mark.slow]
 
-BIAS = {"logit_bias": {"1": 3.0, "7": 4.0}}
+BIAS = {"logit_bias": {"1": 8.0, "7": 9.0}}
 EXCHANGE = {"fields": {"custom_logit_processor": "exchange"}}
 SAMPLED = {"temperature": 0.8, "sampling_seed": 11}
 

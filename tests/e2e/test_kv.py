@@ -20,5 +20,5 @@ def test_committed_kv_is_that_of_a_prefill(version: str, engines: Callable[..., 
     found = compare_kv(engines(version))
     assert found["wrong_lengths"] == []
     assert max(found["worst"].values()) < TOLERANCE, found["worst"]
-    assert {"target k0", "target v2", "draft k0", "draft v1"} <= set(found["worst"])
+    assert {"target k0", "target v1", "draft k0", "draft v0"} <= set(found["worst"])
     assert max(map(max, found["accept_lengths"])) > 1

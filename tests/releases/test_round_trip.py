@@ -16,6 +16,7 @@ pytestmark = pytest.mark.wheels
 on_every_release = pytest.mark.parametrize("version", SUPPORTED)
 
 TIERS = {"static", "import", "smoke"}
+COLUMNS = ["algorithm", "budget", "topk", "spine", "tokens", "equal", "target forwards", "acceptance length"]
 
 
 @on_every_release
@@ -38,7 +39,9 @@ def test_applied_proved_and_put_back(
     assert _passed(proved.json) == {*TIERS, "e2e"}
     rows = [row for check in proved.json["checks"] for row in check["rows"]]
     assert [row["algorithm"] for row in rows] == ["NONE", "DFLASH"] + ["DDTREE"] * 5
+    assert all(list(row) == COLUMNS for row in rows)
     assert all(row["equal"] for row in rows)
+    assert "running DDTREE budget 16" in proved.stderr
 
     assert run_cli(*there, "status", "--check").expect(0).json["outcome"] == "applied"
     run_cli(*there, "revert").expect(0)

@@ -20,9 +20,9 @@ Weights = dict[str, torch.Tensor]
 HIDDEN = 64
 HEAD_DIM = 64  # the smallest that FlashInfer takes
 INTERMEDIATE = 128
-TARGET_LAYERS = 3
-DRAFT_LAYERS = 2
-CAPTURED = (0, 1)  # the target layers that the drafter sees; the last one cannot be captured
+TARGET_LAYERS = 2
+DRAFT_LAYERS = 1
+CAPTURED = (0,)  # the target layers that the drafter sees; the last one cannot be captured
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Checkpoints:
 class TinyModels:
     """What a pair of random models looks like; the same values give the same weights."""
 
-    seed: int = 3  # with it all acceptance lengths occur within some 60 steps
+    seed: int = 5  # with it all acceptance lengths occur within some 40 steps, and trees often leave the chain
     block_size: int = 4  # of the drafter: it proposes one token less
     vocab: int = 256
     draft_vocab: int = 0  # what the draft's configuration claims; 0: the target's
