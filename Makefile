@@ -18,7 +18,7 @@ PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types pytest bench acceptance snapshots supported-releases wheels clean
+.PHONY: help demo test test-all lint types pytest bench acceptance snapshots supported-releases wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -38,6 +38,9 @@ types: $(VENV)/dev ## mypy
 pytest: $(VENV)/dev $(SGLANG)/ready wheels ## the tests alone
 	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal --durations 15 $(TESTS)
 
+test-all: ## as test, and hybrid targets on every release
+	DDTREE_TEST_ALL=1 $(MAKE) test
+
 bench: $(VENV)/dev $(SGLANG)/ready ## the speed that is promised, as ratios measured in one run
 	PYTHONPATH=tools $(VENV)/bin/python tests/benchmarks/bench.py
 
@@ -48,7 +51,7 @@ snapshots: $(VENV)/tool ## capture every snapshot anew, from the wheels
 	$(VENV)/bin/python tools/capture_snapshots.py
 
 supported-releases: $(VENV)/dev $(SGLANG)/ready wheels ## docs/supported-releases.md anew: what the tests show, and what `matrix` says of every wheel
-	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal -m shows --record-capabilities docs/capabilities.json
+	DDTREE_TEST_ALL=1 $(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal -m shows --record-capabilities docs/capabilities.json
 	$(VENV)/bin/ddtree-patch matrix --wheels .cache/wheels --capabilities docs/capabilities.json --markdown docs/supported-releases.md
 
 wheels: $(VENV)/tool ## fetch every SGLang wheel that the tests need into .cache/wheels

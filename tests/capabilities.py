@@ -26,7 +26,11 @@ TITLES = {
     "logprobs": "logprobs",
     "overlap": "overlap scheduling",
     "page-size": "page size > 1",
-    "hybrids": "hybrids",
+    "delta-net": "hybrid: gated delta net",
+    "mamba2": "hybrid: Mamba2",
+    "kda": "hybrid: KDA",
+    "lightning": "hybrid: lightning",
+    "short-convolution": "hybrid: short convolution",
     "tensor-parallel": "tensor parallel",
 }
 

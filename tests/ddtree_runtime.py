@@ -22,11 +22,12 @@ def package(name: str) -> ModuleType:
 
 def load_args() -> tuple[ModuleType, ModuleType]:
     """``ddtree_args`` and ``ddtree_refusals``, beside each other as in an installation."""
+    names = ("ddtree_resolution", "ddtree_families", "ddtree_refusals", "ddtree_args")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("sglang", "sglang.srt", SPECULATIVE):
             patch.setitem(sys.modules, name, package(name))
-        modules = [_load(patch, name) for name in ("ddtree_resolution", "ddtree_refusals", "ddtree_args")]
-    return modules[2], modules[1]
+        modules = [_load(patch, name) for name in names]
+    return modules[-1], modules[-2]
 
 
 def _load(patch: pytest.MonkeyPatch, name: str) -> ModuleType:

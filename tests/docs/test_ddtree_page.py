@@ -55,6 +55,12 @@ def test_targets_of_make_exist() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.M), target
 
 
+TOOLS = {"--tier", "--step"}  # options of the tool
+REPLAY = {"--enable-linear-replayssm", "--enable-linear-replayssm-spec", "--enable-gdn-replayssm-spec"}
+
+HAS_REPLAY = "0.5.18"  # the others have some of them, or none
+
+
 @pytest.mark.wheels
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_flags_of_the_server_exist(version: str, tree: Callable[..., Path], run_cli: Callable[..., Any]) -> None:
@@ -64,7 +70,9 @@ def test_flags_of_the_server_exist(version: str, tree: Callable[..., Path], run_
     declared = "\n".join(
         path.read_text("utf-8") for path in (srt / "server_args.py", *srt.glob("arg_groups/fields/*.py"))
     )
-    flags = set(FLAG.findall(" ".join([PAGE, *SERVERS]))) - {"--tier"}
+    flags = set(FLAG.findall(" ".join([PAGE, *SERVERS]))) - TOOLS
+    if version != HAS_REPLAY:
+        flags -= REPLAY
     assert len(SERVERS) >= 2 and len(flags) > 15
     assert [flag for flag in sorted(flags) if not _is_declared(flag, declared)] == []
 
@@ -137,3 +145,26 @@ def test_releases() -> None:
     assert f"| SGLang | {span}, all {len(SUPPORTED)} releases: " in PAGE
     text = " ".join(README.replace("\n> ", " ").split())
     assert f"On every SGLang release that has DFLASH, {span} ({len(SUPPORTED)} wheels), a patched server" in text
+
+
+def test_bytes_of_states_are_what_their_shapes_say() -> None:
+    """Float32 states and bfloat16 convolutions; W is the budget and the root."""
+    rows = [line.split("|")[1:-1] for line in section("Hybrid targets").splitlines() if " × " in line and "MiB" in line]
+    assert len(rows) >= 5
+    for row in rows:
+        layers, heads, value, key, channels, kernel = map(
+            int, re.findall(r"\d+", "|".join([row[0].split()[0], *row[1:4]]))
+        )
+        node = layers * (4 * heads * value * key + 2 * channels * (kernel - 1))
+        shown = [float(cell.split()[0]) for cell in row[4:]]
+        gib = node / (1 << 30)
+        for found, expected in zip(shown, (gib * 1024, gib * 17, gib * 65, gib * 17 * 48), strict=True):
+            assert abs(found - expected) <= 0.051, row
+
+
+def test_every_family_on_the_page_is_known(ddtree_args: ModuleType) -> None:
+    page = section("Hybrid targets")
+    for words in ("gated delta net", "Mamba2", "KDA", "lightning", "short convolution", "Falcon-H1", "Granite"):
+        assert words in page
+    for name in ("gate", "kernel", "step count", "window layout", "links"):
+        assert f"`{name}`" in page and f"{name}: " in RUNTIME, name

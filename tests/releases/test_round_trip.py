@@ -25,7 +25,7 @@ COLUMNS = ["algorithm", "budget", "topk", "spine", "tokens", "equal", "target fo
 def test_applied_proved_and_put_back(
     version: str, tree: Callable[..., Path], wheel: Callable[[str], Path], run_cli: Any, sglang_python: str
 ) -> None:
-    """The proof is every tier: DDTREE decodes in the release's own engine."""
+    """Applied again it writes nothing. The proof is every tier: DDTREE decodes in the release's own engine."""
     site = tree(version)
     before = times(site)
     there = ("--root", site, "--python", sglang_python)
@@ -33,6 +33,12 @@ def test_applied_proved_and_put_back(
     applied = run_cli(*there, "apply", "--verify", "static").expect(0)
     assert applied.json["installation"]["version"] == version
     assert applied.outcomes == outcomes(version, "applied")
+
+    patched = footprints(site)
+    again = run_cli(*there, "apply", "--verify", "none").expect(0)
+    assert again.outcomes == outcomes(version, "already")
+    assert footprints(site) == patched
+    run_cli(*there, "plan", "--check").expect(0)
 
     proved = run_cli(*there, "verify", "--require", "e2e").expect(0)
     assert proved.outcomes == outcomes(version, "already")
@@ -48,17 +54,6 @@ def test_applied_proved_and_put_back(
     assert run_cli(*there, "status").expect(0).json["outcome"] == "clean"
     assert list(wheel_tree.differences(wheel(version), site)) == []
     assert times(site) == before
-
-
-@on_every_release
-def test_applying_again_writes_nothing(version: str, tree: Callable[..., Path], run_cli: Any) -> None:
-    site = tree(version)
-    run_cli("--root", site, "apply", "--verify", "static").expect(0)
-    before = footprints(site)
-    again = run_cli("--root", site, "apply", "--verify", "static").expect(0)
-    assert again.outcomes == outcomes(version, "already")
-    assert footprints(site) == before
-    run_cli("--root", site, "plan", "--check").expect(0)
 
 
 @pytest.mark.parametrize("version", ENDS)

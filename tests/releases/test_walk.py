@@ -16,13 +16,19 @@ from sglang_releases import ENDS, STEPS, SUPPORTED, outcomes
 
 pytestmark = pytest.mark.wheels
 FIRST_AND_LAST = (SUPPORTED[0], SUPPORTED[-1])
+OF_THE_FIRST_WORKER = ("choices", "verify-input", "worker-branch", "node-commit", "requests")  # edited as nowhere later
 
 
 @pytest.mark.engine
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "version"),
-    [(step, version) for step in STEPS for version in FIRST_AND_LAST if outcomes(version, "")[step] != "not_needed"],
+    [
+        (step, version)
+        for step in STEPS
+        for version in FIRST_AND_LAST
+        if outcomes(version, "")[step] != "not_needed" and (version == SUPPORTED[-1] or step in OF_THE_FIRST_WORKER)
+    ],
 )
 def test_the_modules_of_a_step_import_after_it(
     step: str, version: str, tree: Callable[..., Path], run_here: Any, sglang_python: str
@@ -52,7 +58,7 @@ def test_up_and_down_the_steps(
     assert states[-1] == _digests(run_here("--root", whole, "status").json)
     assert _bytes(climbed) == _bytes(whole)
     for step, state in reversed(list(zip(STEPS, states, strict=True))):
-        run_here("--root", climbed, "apply", "--through", step, "--verify", "static").expect(0)
+        run_here("--root", climbed, "apply", "--through", step, "--verify", "none").expect(0)  # the same bytes again
         assert _digests(run_here("--root", climbed, "status").json) == state
     run_here("--root", climbed, "revert").expect(0)
     assert list(wheel_tree.differences(wheel(version), climbed)) == []

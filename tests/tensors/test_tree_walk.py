@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import torch
 from cases import Batch, anything, budgets, nodes, spines
-from ddtree_tree import DraftTree, Path, ancestors, chain_of, walk
+from ddtree_tree import DraftTree, Path, ancestors, chain_of, nodes_at, walk
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -139,3 +139,21 @@ def test_with_the_spine_no_less_is_accepted_than_by_the_chain(batch: Batch, budg
             previous, accepted = chain[accepted], accepted + 1
         if batch.logprobs[request, :, 0].isfinite().all():
             assert int(path.lengths[request]) >= accepted + 1
+
+
+@given(anything(), budgets, spines, widths, seeds)
+def test_a_depth_on_the_path_is_a_node(batch: Batch, budget: int, spine: bool, width: int, seed: int) -> None:
+    """Whose recurrent states are kept: of the last accepted node, and of those that the radix cache asks for."""
+    tree = batch.tree(budget, width=width, spine=spine)
+    path = walked(tree, agreeing(tree, seed))
+    for depth in range(int(path.lengths.max())):
+        depths = torch.where(depth < path.lengths, depth, -1)
+        found = nodes_at(path, depths)
+        for request, node in enumerate(found.tolist()):
+            if depth >= int(path.lengths[request]):
+                assert node == -1
+            else:
+                assert int(tree.depths[request, node]) == depth
+                assert depth == 0 or int(tree.parents[request, node]) == int(path.order[request, depth - 1])
+    last = nodes_at(path, path.lengths - 1)
+    assert last.tolist() == [int(path.order[r, int(path.lengths[r]) - 1]) for r in range(len(last))]

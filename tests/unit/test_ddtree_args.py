@@ -34,7 +34,7 @@ class TestImport:
             "print(sorted(name for name in sys.modules if name.startswith(('sglang', 'torch'))))"
         )
         loaded = subprocess.check_output([sys.executable, "-c", code], text=True)
-        own = [f"{SPECULATIVE}.ddtree_{name}" for name in ("args", "refusals", "resolution")]
+        own = [f"{SPECULATIVE}.ddtree_{name}" for name in ("args", "families", "refusals", "resolution")]
         assert loaded == f"{sorted(['sglang', 'sglang.srt', SPECULATIVE, *own])}\n"
 
 
@@ -136,45 +136,23 @@ class TestDeclared:
 
 
 class TestHybrid:
-    @pytest.mark.parametrize(
-        "config",
-        [
-            RecurrentConfig(),
-            RecurrentConfig(linear_layer_ids=[0, 1]),
-            RecurrentConfig(mamba_layer_ids=[2]),
-            Config(text_config=RecurrentConfig()),
-            Config(llm_config=RecurrentConfig()),
-        ],
-    )
-    def test_recurrent_layers_anywhere_are_refused(self, config: Config) -> None:
+    """What is known of families is in ``test_ddtree_families.py``."""
+
+    def test_recurrent_layers_that_cannot_follow_a_tree_are_refused(self) -> None:
         with pytest.raises(ValueError, match=r"hybrid targets.*--speculative-ddtree-allow-hybrid-unsafe"):
-            ddtree_args.prepare_ddtree_args(arguments(hf_config=config))
+            ddtree_args.prepare_ddtree_args(arguments(hf_config=RecurrentConfig()))
 
-    def test_a_registered_plug_in_model_is_refused(self, sglang: Release) -> None:
-        sglang.registered = ("spec", "config")
-        with pytest.raises(ValueError, match="hybrid targets"):
-            ddtree_args.prepare_ddtree_args(arguments())
-
-    def test_a_release_without_the_registry(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "sglang.srt.configs.linear_attn_model_registry", None)
-        assert not ddtree_args.is_hybrid_target(arguments())
-
-    @pytest.mark.parametrize("found", [None, Config()])
-    def test_a_release_that_knows_its_hybrids(self, sglang: Release, found: object) -> None:
-        """From 0.5.16 on, the plug-ins' among them."""
-        sglang.add("sglang.srt.configs.hybrid_arch", mambaish_config=lambda model_config: found)
-        assert ddtree_args.is_hybrid_target(arguments()) is (found is not None)
-
-    @pytest.mark.parametrize(
-        "config", [Config(), Config(text_config=None), RecurrentConfig(linear_layer_ids=[]), SimpleNamespace()]
-    )
-    def test_no_recurrent_layer_is_no_hybrid(self, config: Any) -> None:
-        assert not ddtree_args.is_hybrid_target(arguments(hf_config=config))
+    def test_those_that_can_need_no_switch_and_cause_no_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        config = type("Qwen3NextConfig", (RecurrentConfig,), {})()
+        ddtree_args.prepare_ddtree_args(arguments(hf_config=config))
+        assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
     def test_the_switch_allows_it_and_says_what_will_be_wrong(self, caplog: pytest.LogCaptureFixture) -> None:
-        args = arguments(hf_config=RecurrentConfig(), speculative_ddtree_allow_hybrid_unsafe=True)
+        config = type("ZayaConfig", (RecurrentConfig,), {})()
+        args = arguments(hf_config=config, speculative_ddtree_allow_hybrid_unsafe=True)
         ddtree_args.prepare_ddtree_args(args)
-        assert "leaks between sibling branches" in caplog.text
+        assert "a branch of the tree sees the tokens of its siblings" in caplog.text
+        assert "Generated tokens differ" in caplog.text
 
 
 class TestCheck:

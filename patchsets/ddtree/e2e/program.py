@@ -2,17 +2,22 @@
 
 Greedy tokens are those of plain decoding; a tree that is a chain accepts step by step what DFLASH accepts; with the
 spine no step accepts less than DFLASH would from the same state, and trees need fewer target forwards on the whole.
+With the argument ``--hybrid`` the targets have recurrent layers, and their tokens are compared alone.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from .flags import DDTREE, DFLASH, NONE, preload
+from .flags import DDTREE, DFLASH, NONE, has_gpu, preload
 from .forks import Outcome, call_in_fork
+from .hybrid_models import MAMBA2, NEMOTRON_H, QWEN3_NEXT, serves_mamba2
+from .hybrid_shims import FLOAT32_STATES
 from .models import TinyModels
 from .runs import Plan, Run, run_models
 
@@ -32,10 +37,16 @@ Progress = Generator[object, None, str]  # text says what is done, a dictionary 
 class Runs:
     """Every plan is run once; where it could not be, whoever asks for it is told the same reason."""
 
-    def __init__(self) -> None:
-        self._done: dict[Plan, Run | Exception] = {}
+    def __init__(self, kind: str = "", done: dict[Plan, Run | Exception] | None = None) -> None:
+        self._kind = kind  # of the target; empty for the Llama
+        self._done: dict[Plan, Run | Exception] = {} if done is None else done
+
+    def of(self, kind: str) -> Runs:
+        """The same plans on targets of another kind, and the same memory."""
+        return Runs(kind, self._done)
 
     def get(self, plan: Plan) -> Run:
+        plan = replace(plan, kind=self._kind)
         if plan not in self._done:
             try:
                 self._done[plan] = _run(plan)
@@ -49,6 +60,9 @@ class Runs:
 
 def checks() -> Iterator[tuple[str, Callable[[], Any]]]:
     runs = Runs()
+    if "--hybrid" in sys.argv[1:]:
+        yield from _hybrid_checks(runs)
+        return
     yield "plain-decoding", partial(_plain, runs)
     yield "dflash-tokens", partial(_equal, runs, Plan(DFLASH))
     for plan in TREES:
@@ -56,6 +70,23 @@ def checks() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "chain-shaped-tree-is-dflash", partial(_chain_is_dflash, runs)
     yield "spine-never-accepts-less", partial(_spine, runs)
     yield "trees-need-fewer-forwards", partial(_fewer_forwards, runs)
+
+
+def _hybrid_checks(runs: Runs) -> Iterator[tuple[str, Callable[[], Any]]]:
+    for kind in (QWEN3_NEXT, NEMOTRON_H):
+        yield f"{kind}-plain-decoding", partial(_hybrid, runs, kind, _plain)
+        for plan in (Plan(DFLASH), Plan(DDTREE, budget=4, topk=4), Plan(DDTREE, budget=12, topk=4)):
+            name = f"{kind}-{plan.title.lower().replace(' ', '-')}-tokens"
+            yield name, partial(_hybrid, runs, kind, partial(_equal, plan=plan))
+
+
+def _hybrid(runs: Runs, kind: str, check: Callable[..., Progress]) -> Progress:
+    """One check of targets of a kind, where this release serves them."""
+    if kind == NEMOTRON_H:
+        preload()
+        if not serves_mamba2():
+            return f"DFLASH serves no {MAMBA2} target in this release"
+    return (yield from check(runs.of(kind)))
 
 
 def _plain(runs: Runs) -> Progress:
@@ -104,7 +135,10 @@ def _fewer_forwards(runs: Runs) -> str:
 def _run(plan: Plan) -> Run:
     """In a fork. The start-up self-check runs as on a server, unless the environment switches it off."""
     preload()
-    outcome = call_in_fork(partial(run_models, plan), RUN_LIMIT, {"SGLANG_DDTREE_SPINE": str(int(plan.spine))})
+    variables = {"SGLANG_DDTREE_SPINE": str(int(plan.spine))}
+    if plan.kind and not has_gpu():
+        variables |= FLOAT32_STATES
+    outcome = call_in_fork(partial(run_models, plan), RUN_LIMIT, variables)
     if outcome.error:
         raise _failure(plan, outcome)
     return Run(**outcome.value)

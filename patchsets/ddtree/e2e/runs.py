@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from . import hybrid_models, hybrid_shims
 from .chains import ChainWatch, emitted_by_chains
 from .engine import Engine, Request
-from .flags import DDTREE, server_flags
+from .flags import DDTREE, has_gpu, server_flags
 from .models import TinyModels
 
 PROMPTS = ([5, 6, 7, 8, 9, 10, 11], [100, 101, 102], [3] * 20 + [4, 5], [200, 17, 33, 40])
 ALONE = [3] * 20 + [6, 7, 8]  # most of it is cached when it comes
 TOKENS = 16  # for each request
+# With speculation SGLang refuses a radix cache for recurrent states, unless it is told how to keep them.
+HYBRID_FLAGS = ("--disable-radix-cache", "--max-mamba-cache-size", "12")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class Plan:
     budget: int = 0  # of DDTREE
     topk: int = 0
     spine: bool = False
+    kind: str = ""  # of a hybrid target (hybrid_models); empty for the Llama
 
     @property
     def title(self) -> str:
@@ -64,8 +68,12 @@ class Run:
 
 def run_models(plan: Plan) -> dict[str, Any]:
     """A ``Run`` as JSON; in a process that has started no engine yet."""
-    models = TinyModels().write(tempfile.mkdtemp())
-    engine = Engine(server_flags(models, plan.algorithm, plan.flags))
+    folder = tempfile.mkdtemp()
+    models = hybrid_models.write(folder, plan.kind) if plan.kind else TinyModels().write(folder)
+    flags = (*(HYBRID_FLAGS if plan.kind else ()), *plan.flags)
+    if plan.kind and not has_gpu():
+        hybrid_shims.apply()
+    engine = Engine(server_flags(models, plan.algorithm, flags))
     watch = ChainWatch(engine) if plan.algorithm == DDTREE else None
     requests = [Request(f"r{index}", ids, TOKENS) for index, ids in enumerate(PROMPTS)]
     answers = engine.generate(*requests)

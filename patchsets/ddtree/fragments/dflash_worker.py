@@ -45,3 +45,17 @@ def prepare_verify(self: Any, batch: Any, block_ids: Any, draft_hidden: Any, lm_
         batch.spec_info = verify_input
         batch.return_hidden_states = False
         return
+
+
+def accepted_steps(self: Any, accepted_steps: Any, mamba_steps_to_track: Any) -> None:
+    """0.5.11: before ``attn_backend.update_mamba_state_after_mtp_verify(...)``: nodes, not depths."""
+    if self.speculative_algorithm.is_ddtree():
+        accepted_steps, mamba_steps_to_track = self.ddtree.nodes_of(accepted_steps, mamba_steps_to_track)
+
+
+def last_steps(self: Any, last_correct_step_indices: Any, mamba_steps_to_track: Any) -> None:
+    """0.5.12 to 0.5.13.post1: at the same place."""
+    if self.speculative_algorithm.is_ddtree():
+        last_correct_step_indices, mamba_steps_to_track = self.ddtree.nodes_of(
+            last_correct_step_indices, mamba_steps_to_track
+        )

@@ -118,3 +118,11 @@ def show_logits(self: Any, verify_input: Any, batch: Any, logits_output: Any) ->
     """From 0.5.18 on: before ``if batch.return_logprob``: the path's own logits are those that are reported."""
     if self.speculative_algorithm.is_ddtree() and batch.return_logprob:
         logits_output.next_token_logits = verify_input.chain_logits
+
+
+def last_steps(self: Any, last_correct_step_indices: Any, mamba_steps_to_track: Any) -> None:
+    """Before ``attn_backend.update_mamba_state_after_mtp_verify(...)``: nodes, not depths."""
+    if self.speculative_algorithm.is_ddtree():
+        last_correct_step_indices, mamba_steps_to_track = self.ddtree.nodes_of(
+            last_correct_step_indices, mamba_steps_to_track
+        )

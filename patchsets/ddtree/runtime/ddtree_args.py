@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import argparse
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from sglang.srt.speculative.ddtree_families import recurrence_of
 from sglang.srt.speculative.ddtree_refusals import flag_of, refuse_unsupported
 from sglang.srt.speculative.ddtree_resolution import (
     decide,
@@ -65,8 +66,9 @@ FLAG_HELP = {
     "budget": "DDTREE only. How many nodes the draft tree has, the root not counted. "
     "The target model verifies this many plus one tokens per request and step.",
     "topk": "DDTREE only. How many candidate tokens of each drafted position may enter the draft tree.",
-    "allow_hybrid_unsafe": "DDTREE only. Allow targets with recurrent layers (Mamba, GDN, linear "
-    "attention), although their state leaks between the branches of the tree and the generated tokens are wrong.",
+    "allow_hybrid_unsafe": "DDTREE only. Allow targets with recurrent layers (Mamba, linear attention, short "
+    "convolution) of a family whose state leaks between the branches of the tree, although the generated tokens are "
+    "wrong. Families for which a tree is exact need no flag.",
 }
 
 
@@ -79,21 +81,6 @@ def positive_int(text: str) -> int:
     if value <= 0:
         raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")
     return value
-
-
-HYBRID_UNSAFE = (
-    "DDTREE: --speculative-ddtree-allow-hybrid-unsafe is set and the target is hybrid. The recurrent state leaks "
-    "between sibling branches of the tree: generated tokens differ from those of the target model alone."
-)
-
-
-def hybrid_refusal() -> str:
-    """Why a hybrid target is refused, and what to do instead."""
-    return (
-        "DDTREE does not support hybrid targets (Mamba, GDN, linear attention): the recurrent state is advanced "
-        "in node order, so a branch of the tree sees the tokens of its siblings. Use --speculative-algorithm "
-        "DFLASH, or accept wrong output with --speculative-ddtree-allow-hybrid-unsafe."
-    )
 
 
 def is_on(text: str) -> bool:
@@ -110,7 +97,7 @@ def prepare_ddtree_args(server_args: ServerArgs) -> None:
     """Refuse what the user asked for and DDTREE cannot do; choose the target attention backend when it is left open.
 
     Runs before SGLang's automatic choices: on Hopper and Blackwell these are backends that ignore a tree mask, and
-    for a hybrid target SGLang's advice about the radix cache would hide the reason why DDTREE refuses it.
+    for a hybrid target SGLang's advice about the radix cache would hide the reason why DDTREE refuses its family.
     """
     if (view_of(server_args).speculative_algorithm or "").upper() != DDTREE:
         return
@@ -191,48 +178,6 @@ def validate_ddtree_request(req: Req, width: int, kv_cache_slots: int) -> str | 
     return None
 
 
-def is_hybrid_target(server_args: ServerArgs) -> bool:
-    """Whether the target has layers with a recurrent state: Mamba, GDN, KDA, short convolution, linear attention."""
-    model_config = model_config_of(server_args)
-    return any(map(_has_recurrent_state, _nested_configs(model_config.hf_config))) or _is_known_hybrid(model_config)
-
-
-def _nested_configs(hf_config: Any) -> list[Any]:
-    """The configuration itself and those of the language model inside it."""
-    get_text_config = getattr(hf_config, "get_text_config", None)
-    text_config = get_text_config() if get_text_config is not None else None
-    inner = [getattr(hf_config, name, None) for name in ("text_config", "llm_config")]
-    return [config for config in (hf_config, text_config, *inner) if config is not None]
-
-
-def _has_recurrent_state(config: Any) -> bool:
-    # Asked of the class, as the property itself needs an initialised process group.
-    if getattr(type(config), "mamba2_cache_params", None) is None:
-        return False
-    for name in ("linear_layer_ids", "mamba_layer_ids"):
-        layers = getattr(config, name, None)
-        if layers is not None:
-            return len(layers) > 0
-    return True
-
-
-def _is_known_hybrid(model_config: Any) -> bool:
-    """Whether SGLang itself, or a plug-in that registered the target as a linear-attention model, says so."""
-    try:
-        from sglang.srt.configs.hybrid_arch import mambaish_config
-    except ImportError:
-        return _is_registered_linear(model_config.hf_config)
-    return mambaish_config(model_config) is not None
-
-
-def _is_registered_linear(hf_config: Any) -> bool:
-    try:
-        from sglang.srt.configs.linear_attn_model_registry import get_linear_attn_config
-    except ImportError:
-        return False
-    return get_linear_attn_config(hf_config) is not None
-
-
 def _refuse_bad_tree_size(server_args: ServerArgs) -> None:
     view = view_of(server_args)
     for name in ("speculative_ddtree_budget", "speculative_ddtree_topk"):
@@ -247,11 +192,13 @@ def _refuse_bad_tree_size(server_args: ServerArgs) -> None:
 
 
 def _refuse_hybrid_target(server_args: ServerArgs) -> None:
-    if not is_hybrid_target(server_args):
+    """Raise for a target whose recurrent layers cannot follow a tree, unless the user has asked for it."""
+    recurrence = recurrence_of(model_config_of(server_args))
+    if recurrence is None or recurrence.is_exact:
         return
     if not view_of(server_args).speculative_ddtree_allow_hybrid_unsafe:
-        raise ValueError(hybrid_refusal())
-    logger.warning(HYBRID_UNSAFE)
+        raise ValueError(recurrence.refusal)
+    logger.warning("%s", recurrence.warning)
 
 
 def _best_backend(server_args: ServerArgs) -> str:
@@ -298,7 +245,7 @@ def _refuse_too_large_tree(server_args: ServerArgs, width: int) -> None:
 def _refuse_short_mamba_track_interval(server_args: ServerArgs, verify_width: int) -> None:
     """SGLang's own check of this ran before W was known."""
     view = view_of(server_args)
-    if not (view.speculative_ddtree_allow_hybrid_unsafe and is_hybrid_target(server_args)):
+    if recurrence_of(model_config_of(server_args)) is None:
         return
     if has_mamba_extra_buffer(server_args) and view.mamba_track_interval < verify_width:
         raise ValueError(

@@ -26,6 +26,11 @@ def spec_config(server_args: Any = None) -> Any:
     return get_spec()
 
 
+def verifies_trees() -> bool:
+    """Whether this server's algorithm is DDTREE; the pools are built by it before there is a worker."""
+    return str(spec_config().speculative_algorithm).upper() == "DDTREE"
+
+
 def draft_width() -> int:
     """B: the rows of a request in a forward of the drafter."""
     return int(spec_config().speculative_dflash_block_size)

@@ -62,6 +62,8 @@ class DraftTreeFields:
         """The tree. Raises where there is none."""
         if self.tree is None or self.tree_ancestors is None:
             raise RuntimeError("DDTREE has no tree mask to verify with: a tree would be verified as a chain.")
+        if self.retrieve_next_token is None or self.retrieve_next_sibling is None:
+            raise RuntimeError("DDTREE has no links to verify with: recurrent layers would take a tree for a chain.")
         return self.tree
 
 

@@ -88,7 +88,7 @@ _ALWAYS = (
     Unsupported(
         "replayed states of recurrent layers",
         "they are verified in the order of the rows, so a branch would see the tokens of its siblings",
-        switches=("enable_linear_replayssm_spec", "enable_gdn_replayssm_spec"),
+        switches=("enable_linear_replayssm", "enable_linear_replayssm_spec", "enable_gdn_replayssm_spec"),
     ),
     Unsupported(
         "block verification",

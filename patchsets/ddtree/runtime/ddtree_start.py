@@ -7,9 +7,11 @@ import os
 from typing import Any
 
 from sglang.srt.distributed import get_tp_group
-from sglang.srt.speculative.ddtree_args import HYBRID_UNSAFE, hybrid_refusal, is_on
+from sglang.srt.speculative.ddtree_args import is_on
 from sglang.srt.speculative.ddtree_config import spec_config
+from sglang.srt.speculative.ddtree_families import Recurrence, recurrence_of
 from sglang.srt.speculative.ddtree_patchset import PATCHSET_DIGEST, PATCHSET_ID, PATCHSET_VERSION
+from sglang.srt.speculative.ddtree_recurrent import refuse_inexact_states
 from sglang.srt.speculative.ddtree_refusals import refuse_sliding_window
 from sglang.srt.speculative.ddtree_selfcheck import check_tree_attention
 from sglang.srt.speculative.ddtree_worker import DDTreeRuntime
@@ -30,31 +32,35 @@ def start_ddtree(worker: Any, server_args: Any, verify_input: Any) -> DDTreeRunt
     _refuse_other_vocabulary(target, worker.draft_model_runner)
     _refuse_dependent_positions(worker)
     refuse_sliding_window(target.sliding_window_size, int(target.model_config.context_len))
-    is_hybrid = _is_hybrid(target)
-    if is_hybrid and not spec_config(server_args).speculative_ddtree_allow_hybrid_unsafe:
-        raise ValueError(hybrid_refusal())
+    recurrence = _recurrence(target)
+    is_exact = recurrence is None or recurrence.is_exact
+    if recurrence is not None and not is_exact:
+        if not spec_config(server_args).speculative_ddtree_allow_hybrid_unsafe:
+            raise ValueError(recurrence.refusal)
+        logger.warning("%s The start-up self-check is left out.", recurrence.warning)
     runtime = DDTreeRuntime(server_args, target, int(worker.block_size))
     runtime.statistics.reports = get_tp_group().rank_in_group == 0
     # DFLASH would warn that it cannot sample here; a tree is sampled at its nodes, by the release's own sampler.
     worker._warned_sampling_fallback = True
-    if is_hybrid:
-        logger.warning("%s The start-up self-check is left out.", HYBRID_UNSAFE)
-    elif not is_on(os.environ.get(SELF_CHECK_VARIABLE, "1")):
+    if recurrence is not None and is_exact:
+        refuse_inexact_states(target, runtime.width, verify_input)
+        logger.info("DDTREE: recurrent layers (%s) keep %d states a request.", recurrence.family, runtime.width)
+    if not is_exact:
+        return runtime
+    if not is_on(os.environ.get(SELF_CHECK_VARIABLE, "1")):
         logger.warning("DDTREE: the start-up self-check is switched off by %s.", SELF_CHECK_VARIABLE)
     else:
-        logger.info("%s", check_tree_attention(runtime, target, verify_input))
+        checked = check_tree_attention(runtime, target, verify_input, is_hybrid=recurrence is not None)
+        logger.info("%s", checked)
     return runtime
 
 
-def _is_hybrid(target: Any) -> bool:
+def _recurrence(target: Any) -> Recurrence | None:
     """Asked of the running model: a remote configuration may hide from the arguments what its layers are."""
-    try:
-        from sglang.srt.configs.hybrid_arch import mambaish_config
-    except ImportError:
-        config = target.mambaish_config
-    else:
-        config = mambaish_config(target.model_config)
-    return config is not None or hasattr(target.attn_backend, "update_mamba_state_after_mtp_verify")
+    found = recurrence_of(target.model_config)
+    if found is None and hasattr(target.attn_backend, "update_mamba_state_after_mtp_verify"):
+        return Recurrence(type(target.model).__name__, "its configuration does not say which recurrent layers it has")
+    return found
 
 
 def _refuse_dependent_positions(worker: Any) -> None:

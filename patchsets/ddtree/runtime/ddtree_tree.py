@@ -349,6 +349,11 @@ def chain_of(tree: DraftTree, path: Path, choices: torch.Tensor, length: int = 0
     return torch.where(beyond, other, proposed), chosen
 
 
+def nodes_at(path: Path, depths: torch.Tensor) -> torch.Tensor:
+    """The nodes of the accepted path at these depths, int64 [bs]. A negative depth, which asks for none, stays."""
+    return torch.where(depths < 0, depths, path.order.gather(1, depths.clamp_min(0)[:, None])[:, 0])
+
+
 def _finite_or_minus_inf(values: torch.Tensor) -> torch.Tensor:
     return torch.where(values.isfinite(), values, float("-inf"))
 

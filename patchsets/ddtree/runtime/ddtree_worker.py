@@ -31,7 +31,7 @@ from sglang.srt.speculative.ddtree_args import is_on
 from sglang.srt.speculative.ddtree_candidates import head_candidates
 from sglang.srt.speculative.ddtree_config import spec_config
 from sglang.srt.speculative.ddtree_stats import TreeStatistics
-from sglang.srt.speculative.ddtree_tree import DraftTree, Path, ancestors, build_tree, chain_of, links, walk
+from sglang.srt.speculative.ddtree_tree import DraftTree, Path, ancestors, build_tree, chain_of, links, nodes_at, walk
 
 # Puts the chain that DFLASH would propose into every tree first, so that no step accepts less than DFLASH would.
 # Off is the better default: the best-first tree accepts more on the whole.
@@ -51,6 +51,7 @@ class DDTreeRuntime:
         self.target_runner = target_runner
         self.statistics = TreeStatistics(int(server_args.decode_log_interval), target_runner.device)
         self._candidates: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._accepted: Path | None = None  # until the states of its nodes are kept, where the target has any
 
     def best_chain(self, hidden: torch.Tensor, lm_head: Any) -> torch.Tensor:
         """Find the candidates of every drafted position; the best of each, int64 [rows], is what DFLASH proposes.
@@ -113,9 +114,20 @@ class DDTreeRuntime:
     def accept(self, verify_input: Any, choices: torch.Tensor) -> Path:
         """The path that follows the choices, counted."""
         path = walk(verify_input.tree, verify_input.tree_ancestors, choices)
-        verify_input.accepted_path = path
+        verify_input.accepted_path = self._accepted = path
         self.statistics.count(verify_input.tree, path)
         return path
+
+    def nodes_of(self, last: torch.Tensor, tracked: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """The nodes whose recurrent states are kept, int64 [bs] each, from their depths on the accepted path.
+
+        `last` are the depths of the last accepted nodes. `tracked` are those of the nodes whose states go into the
+        radix cache, negative for requests without one; None where nothing is tracked.
+        """
+        if self._accepted is None:
+            raise RuntimeError("DDTREE: no path was accepted: which recurrent states to keep is not known.")
+        path, self._accepted = self._accepted, None
+        return nodes_at(path, last), None if tracked is None else nodes_at(path, tracked)
 
     def _draw(self, info: Any, logits: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """One draw a node by the release's own sampler, the same on every rank."""

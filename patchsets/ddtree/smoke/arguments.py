@@ -104,11 +104,17 @@ def _page_size(models: Models) -> str:
     return "16 is kept"
 
 
+def _hybrid(models: Models) -> str:
+    args = models.resolve("--disable-radix-cache", target=models.hybrid)
+    expect(args, speculative_algorithm="DDTREE", speculative_num_draft_tokens=17)
+    return "a hybrid target whose layers follow a tree resolves"
+
+
 def _hybrid_allowed(models: Models) -> str:
     switch = ("--speculative-ddtree-allow-hybrid-unsafe", "--disable-radix-cache")
-    args = models.resolve(*switch, target=models.hybrid)
+    args = models.resolve(*switch, target=models.lightning)
     expect(args, speculative_algorithm="DDTREE", speculative_num_draft_tokens=17)
-    return "a hybrid target resolves with the switch"
+    return "one whose layers do not resolves with the switch"
 
 
 CONFIGURATION: dict[str, Callable[[Models], str]] = {
@@ -119,5 +125,6 @@ CONFIGURATION: dict[str, Callable[[Models], str]] = {
     "resolved-twice": _resolved_twice,
     "backend-chosen": _backend_chosen,
     "page-size": _page_size,
+    "hybrid": _hybrid,
     "hybrid-with-switch": _hybrid_allowed,
 }

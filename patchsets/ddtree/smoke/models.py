@@ -47,6 +47,13 @@ HYBRID: dict[str, object] = {
     "linear_value_head_dim": 32,
     "num_experts": 0,
 }
+# Its kernels know no trees.
+LIGHTNING: dict[str, object] = {
+    **TARGET,
+    "architectures": ["BailingMoeV2_5ForCausalLM"],
+    "model_type": "bailing_hybrid",
+    "layer_group_size": 2,
+}
 MLA: dict[str, object] = {
     **TARGET,
     "architectures": ["DeepseekV2ForCausalLM"],
@@ -69,6 +76,7 @@ class Models:
         self.target = _model(folder / "target", TARGET)
         self.draft = _model(folder / "draft", DRAFT)
         self.hybrid = _model(folder / "hybrid", HYBRID)
+        self.lightning = _model(folder / "lightning", LIGHTNING)
         self.mla = _model(folder / "mla", MLA)
 
     def resolve(self, *flags: str, target: str = "") -> Any:

@@ -14,6 +14,7 @@ _ALWAYS = (
     "--enable-two-batch-overlap",
     "--enable-hisparse",
     "--enable-layernorm-sp",
+    "--enable-linear-replayssm",
     "--enable-linear-replayssm-spec",
     "--enable-gdn-replayssm-spec",
     "--speculative-use-block-verification",
@@ -55,7 +56,8 @@ def _of_the_tree(models: Models) -> Iterator[Check]:
     yield "topk-beyond-vocabulary", by_argv(_TOPK, "513", words=("DDTREE", _TOPK, "512 tokens"))
     yield "block-size-one", by_argv("--speculative-dflash-block-size", "1", words=("DDTREE", "block size"))
     switch = "--speculative-ddtree-allow-hybrid-unsafe"
-    yield "hybrid", by_argv(words=("DDTREE", "hybrid", switch), target=models.hybrid)
+    words = ("DDTREE", "hybrid", "lightning", switch)
+    yield "hybrid", by_argv(words=words, target=models.lightning)
 
 
 def _of_backends(models: Models) -> Iterator[Check]:

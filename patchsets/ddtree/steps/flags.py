@@ -9,6 +9,7 @@ from ddtree_patcher.shape import Holds
 
 from ..files import (
     DDTREE_ARGS,
+    DDTREE_FAMILIES,
     DDTREE_REFUSALS,
     DDTREE_RESOLUTION,
     SERVER_ARGS,
@@ -24,6 +25,7 @@ _ANNOTATED = fragments("annotated_fields.py")
 _IMPORTS = "from sglang.srt.speculative.ddtree_args import FLAG_HELP, positive_int\n"
 _MODULES = (
     AddFile(DDTREE_RESOLUTION, runtime("ddtree_resolution.py")),
+    AddFile(DDTREE_FAMILIES, runtime("ddtree_families.py")),
     AddFile(DDTREE_REFUSALS, runtime("ddtree_refusals.py")),
     AddFile(DDTREE_ARGS, runtime("ddtree_args.py")),
 )

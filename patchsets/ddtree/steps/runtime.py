@@ -11,8 +11,11 @@ from ..files import (
     DDTREE_ARGS,
     DDTREE_CANDIDATES,
     DDTREE_CONFIG,
+    DDTREE_FAMILIES,
     DDTREE_INPUT,
     DDTREE_PATCHSET,
+    DDTREE_RECURRENT,
+    DDTREE_ROOM,
     DDTREE_SELFCHECK,
     DDTREE_START,
     DDTREE_STATS,
@@ -31,6 +34,8 @@ _MODULES = {
     DDTREE_CANDIDATES: "ddtree_candidates.py",
     DDTREE_INPUT: "ddtree_input.py",
     DDTREE_STATS: "ddtree_stats.py",
+    DDTREE_RECURRENT: "ddtree_recurrent.py",
+    DDTREE_ROOM: "ddtree_room.py",
     DDTREE_WORKER: "ddtree_worker.py",
     DDTREE_SELFCHECK: "ddtree_selfcheck.py",
     DDTREE_START: "ddtree_start.py",
@@ -46,7 +51,8 @@ _SAMPLER_PARAMETERS = (
 )
 _BEFORE = {
     DFLASH_INFO: "class DFlashVerifyInput: ...\n",
-    DDTREE_ARGS: "def is_on(text): ...\ndef hybrid_refusal(): ...\nHYBRID_UNSAFE = 1\n",
+    DDTREE_ARGS: "def is_on(text): ...\n",
+    DDTREE_FAMILIES: "class Recurrence: ...\ndef recurrence_of(model_config): ...\n",
     SAMPLER: f"""\
 class Sampler:
     def forward({", ".join(_SAMPLER_PARAMETERS)}): ...
@@ -87,9 +93,9 @@ STEP = Step(
                 Contract(FORWARD_BATCH_INFO, "CaptureHiddenMode"),
                 Contract(FORWARD_BATCH_INFO, "ForwardBatch"),
                 Contract(FORWARD_BATCH_INFO, "ForwardMode"),
-                Contract(DDTREE_ARGS, "HYBRID_UNSAFE"),
-                Contract(DDTREE_ARGS, "hybrid_refusal"),
                 Contract(DDTREE_ARGS, "is_on", ("text",)),
+                Contract(DDTREE_FAMILIES, "Recurrence"),
+                Contract(DDTREE_FAMILIES, "recurrence_of", ("model_config",)),
             ),
         ),
     ),

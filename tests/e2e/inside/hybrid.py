@@ -1,103 +1,97 @@
-"""Hybrid targets: refused, or run with the switch; what their verify inputs carry, and where their slots are."""
+"""Hybrid targets: refused, or run; what they emit, and where their slots are."""
 
 from __future__ import annotations
 
+import importlib
+import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-import hybrid_models
-import hybrid_shims
-import torch
-from ddtree_patch_probe import release
-from ddtree_patch_probe.engine import Engine, Request
-from ddtree_patch_probe.flags import DDTREE, server_flags
+import scenarios
+from ddtree_patch_probe import hybrid_models, hybrid_shims, release
+from ddtree_patch_probe.engine import Engine
+from ddtree_patch_probe.flags import server_flags
+from ddtree_patch_probe.models import TinyModels
 
-# With speculation SGLang refuses a radix cache for recurrent states.
-ROOM = ("--disable-radix-cache", "--max-mamba-cache-size", "12")
-
-
-def flags_of(algorithm: str, flags: Sequence[str]) -> list[str]:
-    return server_flags(hybrid_models.write(tempfile.mkdtemp()), algorithm, (*ROOM, *flags))
+WITHOUT_RADIX_CACHE = ("--disable-radix-cache",)
+ROOM = ("--max-mamba-cache-size", "12")
 
 
-def refused(flags: Sequence[str] = (), hidden: bool = False) -> dict[str, str]:
-    """Where it ended, ``arguments`` or ``engine``, and what its user reads.
+def start(
+    algorithm: str,
+    flags: Sequence[str] = (),
+    kind: str = hybrid_models.QWEN3_NEXT,
+    plant: Sequence[str] = (),
+    layout: str = "",
+    cache: bool = False,
+    **models: Any,
+) -> Engine:
+    """An engine of a tiny hybrid target. ``plant`` names faults of ``hybrid_faults.py``, planted before it starts;
+    ``layout`` is ``overlapping`` for the pool of a GPU."""
+    hybrid_shims.apply()
+    if layout == "overlapping":
+        hybrid_shims.overlapping_windows()
+    for fault in plant:
+        getattr(importlib.import_module("hybrid_faults"), fault)()
+    checkpoints = hybrid_models.write(tempfile.mkdtemp(), kind, **models)
+    return Engine(server_flags(checkpoints, algorithm, (*ROOM, *(() if cache else WITHOUT_RADIX_CACHE), *flags)))
+
+
+def play(algorithm: str, script: list[dict[str, Any]], **engine_fields: Any) -> dict[str, Any]:
+    """Plays the rounds of a script as ``scenarios.play`` does.
+
+    ``all_free`` tells whether every slot is free again, of the KV cache and of recurrent states.
+    """
+    engine = start(algorithm, **engine_fields)
+    states = _mamba_allocator(engine)
+    room = sorted(engine.pools.free_pages()), states.available_size()
+    faults: list[str] = []
+    rounds = [scenarios._play_round(engine, round_, faults) for round_ in script]
+    return {
+        "rounds": rounds,
+        "faults": faults,
+        "all_free": (sorted(engine.pools.free_pages()), states.available_size()) == room,
+        "double_frees": engine.pools.double_frees,
+        "logs": engine.logs.lines,
+    }
+
+
+def started(hidden: bool = False, **engine_fields: Any) -> dict[str, Any]:
+    """What a start says: ``refused`` is the reason why there is no server, or empty.
 
     With ``hidden`` the arguments do not see what the target is, as with a configuration that comes from elsewhere.
     """
     if hidden:
-        hybrid_shims.apply()
         from sglang.srt.speculative import ddtree_args
 
-        ddtree_args.is_hybrid_target = lambda server_args: False
+        ddtree_args.recurrence_of = lambda model_config: None
     try:
-        server_args = release.resolve(flags_of(DDTREE, flags))
-    except ValueError as error:
-        return {"place": "arguments", "message": str(error)}
-    try:
-        release.start_scheduler(server_args)
-    except ValueError as error:
-        return {"place": "engine", "message": str(error)}
-    raise AssertionError("a hybrid target has been accepted")
+        engine = start("DDTREE", **engine_fields)
+    except (RuntimeError, ValueError, AssertionError) as error:
+        return {"refused": f"{type(error).__name__}: {error}", "logs": []}
+    return {"refused": "", "logs": engine.logs.lines}
 
 
-def play(algorithm: str, requests: list[dict[str, Any]], flags: Sequence[str] = ()) -> dict[str, Any]:
-    """Runs the requests to their end.
-
-    ``all_free`` tells whether every slot is free again, of the KV cache and of recurrent states; ``verify_inputs`` is
-    how many the target was given, ``wrong`` is what is wrong with them.
-    """
-    hybrid_shims.apply()
-    engine = Engine(flags_of(algorithm, flags))
-    states = _mamba_allocator(engine)
-    room = sorted(engine.pools.free_pages()), states.available_size()
-    watch = _watch_verify_inputs(engine) if algorithm == DDTREE else {"verify_inputs": 0, "wrong": []}
-    answers = engine.generate(*(Request(**fields) for fields in requests))
-    return {
-        "outputs": {answer.name: answer.output for answer in answers},
-        "accept_lengths": {answer.name: answer.accept_lengths for answer in answers},
-        "finishes": [answer.finish for answer in answers],
-        "all_free": (sorted(engine.pools.free_pages()), states.available_size()) == room,
-        "double_frees": engine.pools.double_frees,
-        "logs": engine.logs.lines,
-        **watch,
-    }
+def refusals(configs: Mapping[str, dict[str, Any]], flags: Sequence[str] = ()) -> dict[str, str]:
+    """What the command line says to DDTREE on targets with these configurations; empty where it takes one."""
+    found: dict[str, str] = {}
+    for name, more in configs.items():
+        checkpoints = TinyModels().write(tempfile.mkdtemp())
+        path = Path(checkpoints.target, "config.json")
+        config = {**json.loads(path.read_text(encoding="utf-8")), **more}
+        path.write_text(json.dumps(config), encoding="utf-8")
+        try:
+            release.resolve(server_flags(checkpoints, "DDTREE", (*ROOM, *WITHOUT_RADIX_CACHE, *flags)))
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}"
+        else:
+            found[name] = ""
+    return found
 
 
 def _mamba_allocator(engine: Engine) -> Any:
     """Whoever hands out the slots of recurrent states."""
     pool = engine.scheduler.req_to_token_pool
     return getattr(pool, "mamba_allocator", None) or pool.mamba_pool
-
-
-def _watch_verify_inputs(engine: Engine) -> dict[str, Any]:
-    """Counts the inputs of the target's verify forwards, and tells what a recurrent kernel could not read in them."""
-    found: dict[str, Any] = {"verify_inputs": 0, "wrong": []}
-    runner = engine.scheduler.tp_worker.model_runner
-    pool = runner.req_to_token_pool.mamba_pool
-    buffers = [pool.mamba_cache.intermediate_ssm, *pool.mamba_cache.intermediate_conv_window]
-    upstream = runner.forward
-
-    def forward(forward_batch: Any, *args: Any, **kwargs: Any) -> Any:
-        if forward_batch.forward_mode.is_target_verify():
-            found["verify_inputs"] += 1
-            found["wrong"] += _faults(forward_batch.spec_info, forward_batch.batch_size, buffers)
-        return upstream(forward_batch, *args, **kwargs)
-
-    runner.forward = forward
-    return found
-
-
-def _faults(info: Any, bs: int, buffers: Sequence[torch.Tensor]) -> list[str]:
-    children, siblings = info.retrieve_next_token, info.retrieve_next_sibling
-    if children is None or siblings is None:
-        return ["a verify input without links"]
-    width = info.draft_token_num
-    faults = [f"{tuple(links.shape)} links" for links in (children, siblings) if links.shape != (bs, width)]
-    faults += [f"{buffer.shape[2]} states for {width} nodes" for buffer in buffers if buffer.shape[2] != width]
-    nodes = torch.arange(width)
-    for links in (children, siblings):
-        if not bool(((links == -1) | (links > nodes)).all()):
-            faults.append(f"links that go back: {links.tolist()}")
-    return faults

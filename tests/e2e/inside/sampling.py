@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import scenarios
 import torch
 from ddtree_patch_probe.engine import Request
-from hybrid_shims import rewrite
+from ddtree_patch_probe.hybrid_shims import rewrite
 
 VOCABULARY = 12  # few enough that every pair of tokens is drawn often
 
@@ -31,7 +32,7 @@ def seeded(algorithm: str, requests: list[dict[str, Any]], flags: Sequence[str] 
 
 def _heed_seeds() -> None:
     with contextlib.suppress(ModuleNotFoundError):  # from 0.5.20 on; the kernel for the CPU is not there
-        rewrite("sglang.kernels.ops.sampling.murmur_hash", "murmur_hash32", 'device.type == "cpu"', "False")
+        rewrite(importlib.import_module("sglang.kernels.ops.sampling.murmur_hash"), 'device.type == "cpu"', "False")
     from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo
 
     upstream = SamplingBatchInfo.from_schedule_batch

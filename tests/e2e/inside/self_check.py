@@ -32,10 +32,10 @@ def _watch_check() -> list[str]:
 
     upstream, untouched = ddtree_start.check_tree_attention, []
 
-    def check(runtime: Any, target: Any, verify_input: Any) -> str:
+    def check(runtime: Any, target: Any, verify_input: Any, **options: Any) -> str:
         before = _pools(target)
         try:
-            said: str = upstream(runtime, target, verify_input)
+            said: str = upstream(runtime, target, verify_input, **options)
         finally:
             after = _pools(target)
             untouched.extend(name for name, value in before.items() if torch.equal(value, after[name]))
