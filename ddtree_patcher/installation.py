@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from . import interpreter as interpreters
 from . import records
 from .errors import EnvironmentRefused, UsageError
 from .interpreter import Facts, Interpreter
+from .links import OWN_COPY, Place, real_place
 from .records import Record
+from .store import NAME as STATE
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Installation:
     dist_info: str = ""  # its folder's name; empty without one
     direct_url: dict[str, Any] = field(default_factory=dict)  # PEP 610; empty for an index installation
     record: Record | None = None  # None: there is no RECORD
+    linked_from: str = ""  # the path that leads here by a link out of its environment; empty where none does
 
     @property
     def root(self) -> Path:
@@ -62,6 +66,17 @@ class Installation:
         """Whether the package lies in the interpreter's own site folder."""
         return str(self.folder) in {os.path.realpath(site) for site in self.interpreter.sites}
 
+    @property
+    def is_managed(self) -> bool:
+        """Whether the package lies where the system's package manager has the say (PEP 668)."""
+        return str(self.folder) in {os.path.realpath(site) for site in self.interpreter.managed_sites}
+
+    @property
+    def import_folders(self) -> tuple[Path, ...]:
+        """The real folder, and the same one under the names by which the interpreter knows it."""
+        sites = (Path(site) for site in self.interpreter.sites if os.path.realpath(site) == str(self.folder))
+        return tuple(dict.fromkeys([self.folder, *sites]))
+
     def recorded_sha256(self, path: str) -> str:
         """What RECORD says a file's digest is; empty where it does not say."""
         row = self.record.rows.get(path) if self.record else None
@@ -83,23 +98,29 @@ class Installation:
 def find(package: str, distribution: str, *, python: str = "", root: str = "") -> Installation:
     """The installation that is meant: below ``root`` where given, else where ``python`` would import it from."""
     facts = interpreters.ask(python or sys.executable, package) if python or not root else interpreters.own_facts()
-    folder = _folder_of(root, package) if root else _folder_found(facts, package, distribution)
-    return _describe(folder, package, distribution, interpreters.interpreter_of(facts))
+    place = _place_of(root, package, facts["prefix"]) if root else _place_found(facts, package, distribution)
+    described = _describe(place.folder, package, distribution, interpreters.interpreter_of(facts))
+    return replace(described, linked_from=place.linked_from)
 
 
 def look_again(installation: Installation) -> Installation:
     """The same installation as it is on disk now: its RECORD may have been put back, or rewritten, meanwhile."""
-    return _describe(installation.folder, installation.package, installation.distribution, installation.interpreter)
+    now = _describe(installation.folder, installation.package, installation.distribution, installation.interpreter)
+    return replace(now, linked_from=installation.linked_from)
 
 
-def refusals(installation: Installation, *, allow_editable: bool, break_system: bool) -> list[EnvironmentRefused]:
+def refusals(
+    installation: Installation, *, allow_editable: bool, break_system: bool, allow_shared: bool = False
+) -> list[EnvironmentRefused]:
     """Why this installation must not be patched; empty when it may be."""
     # Of somebody's source tree RECORD knows nothing: its files are an unknown base, which --allow-drift accepts.
     unproved = [] if installation.is_editable and allow_editable else _unproved(installation)
-    return [*ownership(installation, allow_editable, break_system), *unproved]
+    return [*ownership(installation, allow_editable, break_system, allow_shared), *unproved]
 
 
-def ownership(installation: Installation, allow_editable: bool, break_system: bool) -> list[EnvironmentRefused]:
+def ownership(
+    installation: Installation, allow_editable: bool, break_system: bool, allow_shared: bool
+) -> list[EnvironmentRefused]:
     """Why this installation is not ours to write to."""
     found: list[EnvironmentRefused] = []
     where = installation.root
@@ -111,12 +132,20 @@ def ownership(installation: Installation, allow_editable: bool, break_system: bo
                 remedy="Patch a wheel installation, or pass --allow-editable if that source tree may be rewritten.",
             )
         )
-    if installation.interpreter.managed and installation.in_interpreter and not break_system:
+    if installation.is_managed and not break_system:
         found.append(
             EnvironmentRefused(
                 f"{installation.interpreter.executable} is an externally managed environment (PEP 668)",
                 detail=installation.interpreter.managed,
                 remedy="Use a virtual environment, or pass --break-system-packages.",
+            )
+        )
+    if installation.linked_from and not allow_shared:
+        found.append(
+            EnvironmentRefused(
+                f"{installation.linked_from} leads by a symbolic link out of its environment, to {where}",
+                detail="Whoever else uses the files there would be patched too.",
+                remedy=f"{OWN_COPY}, or pass --allow-shared.",
             )
         )
     return found
@@ -142,40 +171,61 @@ def _unproved(installation: Installation) -> list[EnvironmentRefused]:
     return found
 
 
-def _folder_of(root: str, package: str) -> Path:
+def _place_of(root: str, package: str, prefix: str) -> Place:
     given = Path(root)
     if not given.exists():
         raise UsageError(f"--root {root} does not exist", remedy=_ROOT)
     if not given.is_dir():
         raise UsageError(f"--root {root} is not a folder", remedy=_ROOT)
-    real = Path(os.path.realpath(given))
-    if (real / package / "__init__.py").is_file():
-        return real
-    if real.name == package and (real / "__init__.py").is_file():
-        return real.parent
-    inside = sorted(item.name for item in real.iterdir())[:5]
+    if (given / package / "__init__.py").is_file():
+        return real_place(given / package, package, prefix)
+    names = (Path(os.path.abspath(given)).name, Path(os.path.realpath(given)).name)
+    if package in names and (given / "__init__.py").is_file():
+        return real_place(given, package, prefix)
+    _refuse_sourceless([given / package, given])
+    inside = sorted(item.name for item in given.iterdir() if item.name != STATE)[:5]
     what = f"it holds {', '.join(inside)}" if inside else "it is empty"
-    raise UsageError(f"--root {root} has no {package}/__init__.py: {what}", remedy=_ROOT.replace("sglang", package))
+    raise UsageError(
+        f"--root {root} has no {package}/__init__.py: {what}",
+        remedy=_ROOT.replace("sglang", package) + _left_behind([given]),
+    )
+
+
+def _left_behind(folders: Iterable[Path]) -> str:
+    """What to do with the state of a patch whose package was uninstalled; empty where there is none."""
+    found = sorted(str(folder / STATE) for folder in folders if (folder / STATE).is_dir())
+    return f" {', '.join(found)} is what a patch left of an installation that is gone: delete it." if found else ""
 
 
 _ROOT = "Name the folder that holds sglang/ (site-packages, a --target folder, an unpacked wheel), or sglang/ itself."
 
 
-def _folder_found(facts: Facts, package: str, distribution: str) -> Path:
+def _place_found(facts: Facts, package: str, distribution: str) -> Place:
     python = facts["executable"]
     if not facts["found"]:
         raise EnvironmentRefused(
             f"{python} has no {package}",
-            remedy=f"Install {distribution} there, name another interpreter with --python, or a folder with --root.",
+            remedy=f"Install {distribution} there, name another interpreter with --python, or a folder with --root."
+            + _left_behind(map(Path, facts["sites"])),
         )
-    places = [Path(os.path.realpath(place)) for place in facts["places"]]
-    usable = [place for place in places if (place / "__init__.py").is_file()]
+    usable = [place for place in map(Path, facts["places"]) if (place / "__init__.py").is_file()]
     if not usable:
+        _refuse_sourceless([Path(place) for place in facts["places"]])
         raise EnvironmentRefused(
             f"{python} finds {package} at {facts['origin'] or facts['places']}, which is not a package folder",
             remedy="Zipped and namespace packages cannot be patched; reinstall from a wheel.",
         )
-    return usable[0].parent
+    return real_place(usable[0], package, facts["prefix"])
+
+
+def _refuse_sourceless(places: Sequence[Path]) -> None:
+    """Raise for a package of which there is nothing but bytecode (``compileall -b``, sources deleted)."""
+    for place in places:
+        if (place / "__init__.pyc").is_file() and not (place / "__init__.py").exists():
+            raise EnvironmentRefused(
+                f"{place} holds bytecode without its sources: there is nothing that a patch could change",
+                remedy="Install the package from its wheel, with its sources, and patch that.",
+            )
 
 
 def _describe(folder: Path, package: str, distribution: str, interpreter: Interpreter) -> Installation:
@@ -183,7 +233,7 @@ def _describe(folder: Path, package: str, distribution: str, interpreter: Interp
     if len(found) > 1:
         raise EnvironmentRefused(
             f"{folder} has {len(found)} dist-info folders of {distribution}: {', '.join(item.name for item in found)}",
-            remedy="An interrupted upgrade left one behind; reinstall the package.",
+            remedy="An interrupted upgrade, or `pip install --target --upgrade`, left one behind: remove the old one.",
         )
     if not found:
         return _describe_source_tree(folder, package, distribution, interpreter)

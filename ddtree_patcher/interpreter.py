@@ -15,7 +15,7 @@ from .errors import EnvironmentRefused, UsageError
 Facts = dict[str, Any]  # what an interpreter answers: see _ASK
 
 _ASK = """
-import importlib.util, json, sys, sysconfig
+import importlib.util, json, site, sys, sysconfig
 sys.path[:] = [item for item in sys.path if item]
 name = sys.argv[1]
 spec = importlib.util.find_spec(name)
@@ -24,8 +24,10 @@ print(json.dumps({
     "version": "%d.%d.%d" % sys.version_info[:3],
     "prefix": sys.prefix,
     "base_prefix": sys.base_prefix,
+    "pycache_prefix": sys.pycache_prefix,
     "stdlib": sysconfig.get_path("stdlib"),
     "sites": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
+    "shared_sites": site.getsitepackages(),
     "found": spec is not None,
     "origin": spec.origin if spec else None,
     "places": list(spec.submodule_search_locations or ()) if spec else [],
@@ -36,13 +38,19 @@ PATIENCE = 60.0  # seconds for an interpreter to start and answer
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python, in its own words. ``managed`` is the text of PEP 668's marker; empty where there is none."""
+    """A Python, in its own words.
+
+    ``managed`` is the text of PEP 668's marker, and ``managed_sites`` the folders that it speaks of; empty where there
+    is none. A virtual environment's own folders are never among them, those of the system that it lets through are.
+    """
 
     executable: str
     version: str
     prefix: str
     sites: tuple[str, ...]
     managed: str = ""
+    managed_sites: tuple[str, ...] = ()
+    pycache_prefix: str = ""  # where its bytecode goes, an absolute path; empty: beside the sources
 
 
 def interpreter_of(facts: Facts) -> Interpreter:
@@ -53,11 +61,14 @@ def interpreter_of(facts: Facts) -> Interpreter:
         prefix=facts["prefix"],
         sites=tuple(facts["sites"]),
         managed=managed(facts),
+        managed_sites=managed_sites(facts) if managed(facts) else (),
+        pycache_prefix=prefix if os.path.isabs(prefix := facts["pycache_prefix"] or "") else "",
     )
 
 
 def own_facts() -> Facts:
     """The same facts of the interpreter that runs this, which was not asked about a package."""
+    import site
     import sysconfig
 
     return {
@@ -65,8 +76,10 @@ def own_facts() -> Facts:
         "version": ".".join(map(str, sys.version_info[:3])),
         "prefix": sys.prefix,
         "base_prefix": sys.base_prefix,
+        "pycache_prefix": sys.pycache_prefix,
         "stdlib": sysconfig.get_path("stdlib"),
         "sites": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
+        "shared_sites": site.getsitepackages(),
         "found": False,
         "origin": None,
         "places": [],
@@ -107,8 +120,14 @@ def ask(python: str, package: str) -> Facts:
 
 
 def managed(facts: Facts) -> str:
-    """The text of PEP 668's marker; empty in a virtual environment and where there is none."""
-    if facts["prefix"] != facts["base_prefix"]:
-        return ""
+    """The text of PEP 668's marker; empty where there is none, and where nothing that is imported is the system's."""
     marker = Path(facts["stdlib"]) / "EXTERNALLY-MANAGED"
-    return marker.read_text("utf-8", "replace").strip() if marker.is_file() else ""
+    return marker.read_text("utf-8", "replace").strip() if managed_sites(facts) and marker.is_file() else ""
+
+
+def managed_sites(facts: Facts) -> tuple[str, ...]:
+    """The site folders that a marker would speak of: all but those of a virtual environment."""
+    sites = sorted({*facts["sites"], *facts.get("shared_sites", ())})
+    if facts["prefix"] == facts["base_prefix"]:
+        return tuple(sites)
+    return tuple(site for site in sites if not Path(site).is_relative_to(facts["prefix"]))

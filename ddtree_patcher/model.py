@@ -72,6 +72,22 @@ class InstallationStatus(Word):
     WIPED = "wiped"
     DRIFTED = "drifted"
     INTERRUPTED = "interrupted"  # a journal was left: the next writing command recovers
+    BUSY = "busy"  # another process is in the middle of changing it
+
+
+class DriftCause(Word):
+    """Why an installation is no longer as it was applied, or as it was installed."""
+
+    REINSTALLED = "reinstalled"  # the same release was put over the patch
+    UPGRADED = "upgraded"  # a later release was
+    DOWNGRADED = "downgraded"  # an earlier release was
+    EDITED = "edited"  # a file was changed, and nothing says by what
+    EDITED_BY_TOOL = "edited_by_tool"  # a file was changed, and another patcher left its traces
+    DELETED = "deleted"  # a file is gone
+    HALF_RESTORED = "half_restored"  # some files are pristine again, others are patched
+    STATE_LOST = "state_lost"  # it is patched, and the state folder is gone
+    OTHER_ENVIRONMENT = "other_environment"  # the state folder is that of another environment
+    RECORD_REWRITTEN = "record_rewritten"  # RECORD no longer says what pristine is, the files are as applied
 
 
 class CheckOutcome(Word):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -166,12 +167,13 @@ class Loaded:
 
 
 def locate(name: str) -> Path:
-    """The folder of a patchset by its ID, its path, or an entry point of ``ddtree_patch.patchsets``."""
-    given = Path(name)
-    if "/" in name or given.is_dir():
-        if not (given / "__init__.py").is_file():
-            raise UsageError(f"{name} is not a patchset folder: it has no __init__.py", remedy=_write_one())
-        return given.resolve()
+    """The folder of a patchset by its path, its ID, or an entry point of ``ddtree_patch.patchsets``.
+
+    A name without a slash is a folder only where it is neither of the others: one that happens to lie where the tool is
+    started takes nobody's place.
+    """
+    if "/" in name:
+        return _folder(name)
     if (resources.folder("patchsets") / name / "__init__.py").is_file():
         return resources.folder("patchsets") / name
     from importlib.metadata import entry_points  # late: it costs more than the rest of `status`
@@ -182,10 +184,19 @@ def locate(name: str) -> Path:
             if spec is None or not spec.submodule_search_locations:
                 raise UsageError(f"the entry point {name} = {point.value} is not a package", remedy=_write_one())
             return Path(next(iter(spec.submodule_search_locations)))
+    if Path(name).is_dir():
+        return _folder(name)
     known = sorted(item.parent.name for item in resources.folder("patchsets").glob("*/__init__.py"))
     raise UsageError(
         f"there is no patchset {name!r}", remedy=f"Known: {', '.join(known)}; or give a folder. {_write_one()}"
     )
+
+
+def _folder(path: str) -> Path:
+    given = Path(path)
+    if not (given / "__init__.py").is_file():
+        raise UsageError(f"{path} is not a patchset folder: it has no __init__.py", remedy=_write_one())
+    return given.resolve()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,18 +228,30 @@ def describe(folder: Path) -> Description:
 def digest(folder: Path) -> str:
     """SHA-256 over the sorted paths and digests of a patchset's files; bytecode and editors' files do not count."""
     total = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
+    for path in _files(folder):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and "__pycache__" not in name and not path.name.startswith("."):
-            total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()
+
+
+def contents(folder: Path) -> frozenset[str]:
+    """The digest of each of a patchset's files that is not empty: what it adds as it lies there can be known by it."""
+    return frozenset(hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(folder) if path.stat().st_size)
+
+
+def _files(folder: Path) -> list[Path]:
+    def counts(path: Path) -> bool:
+        inside = path.relative_to(folder)
+        return path.is_file() and "__pycache__" not in inside.as_posix() and not path.name.startswith(".")
+
+    return [path for path in sorted(folder.rglob("*")) if counts(path)]
 
 
 def load(name: str = DEFAULT) -> Loaded:
     """Import the patchset ``name`` names. This runs its code."""
     folder = locate(name)
     identity = describe(folder).identity
-    module_name = f"ddtree_patchset_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+    module_name = f"ddtree_patchset_{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
     for stale in [item for item in sys.modules if item == module_name or item.startswith(f"{module_name}.")]:
         del sys.modules[stale]
     spec = spec_from_file_location(module_name, folder / "__init__.py", submodule_search_locations=[str(folder)])

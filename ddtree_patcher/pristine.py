@@ -67,6 +67,19 @@ class Pristine:
         """Whether the applied patchset changed or added this file."""
         return self._entry(path) is not None
 
+    def vouched(self, entry: Entry) -> bool:
+        """Whether the pristine bytes that the state remembers of a file are those of this installation.
+
+        RECORD says so; where a row was dropped, or was rewritten to what was applied, the release being the same does.
+        A state of another release, or of another environment, is not believed.
+        """
+        assert self.state is not None
+        same = self.state.version == self.installation.version
+        recorded = self.installation.recorded_sha256(entry.path)
+        if entry.path in self.state.drift:
+            return same
+        return recorded in ("", entry.pristine_sha256) or (same and recorded == entry.patched_sha256)
+
     def _entry(self, path: str) -> Entry | None:
         return self.state.entry(path) if self.state else None
 
@@ -88,13 +101,15 @@ class Pristine:
         return Finding(path, status, digest, recorded or digest, data)
 
     def _known(self, path: str, data: bytes, digest: str, entry: Entry, recorded: str) -> Finding:
-        drifted = self.state is not None and path in self.state.drift
-        if digest == entry.patched_sha256 and (drifted or recorded in ("", entry.pristine_sha256)):
+        vouched = self.vouched(entry)
+        if digest == entry.patched_sha256 and vouched:
             return Finding(
                 path, FileStatus.PATCHED, digest, entry.pristine_sha256, self.store.get(entry.pristine_sha256)
             )
-        if digest in (recorded, entry.pristine_sha256):
+        if digest == recorded or (vouched and digest == entry.pristine_sha256):
             return Finding(path, FileStatus.WIPED, digest, digest, data)
+        if not vouched:
+            return Finding(path, FileStatus.FOREIGN, digest, recorded, data)
         # What lies beneath the edit is known: an edited patch must not look like a half upstreamed one.
         return Finding(path, FileStatus.FOREIGN, digest, entry.pristine_sha256, self.store.get(entry.pristine_sha256))
 
@@ -103,11 +118,15 @@ class Pristine:
         if entry is not None and entry.added:
             return Finding(path, FileStatus.WIPED, "", "")
         recorded = self.installation.recorded_sha256(path)
-        drifted = self.state is not None and path in self.state.drift
-        if entry is not None and (drifted or recorded == entry.pristine_sha256):
+        if entry is not None and entry.pristine_sha256 and self._is_remembered(entry, recorded):
             kept = self.store.get(entry.pristine_sha256)
             return Finding(path, FileStatus.MISSING, "", entry.pristine_sha256, kept)
         return Finding(path, FileStatus.MISSING, "", recorded)
+
+    def _is_remembered(self, entry: Entry, recorded: str) -> bool:
+        """Whether a file that is gone is one of this installation, and not one that another release did without."""
+        assert self.state is not None
+        return self.vouched(entry) and (bool(recorded) or self.state.version == self.installation.version)
 
 
 def file_state(finding: Finding, state: State | None) -> FileState:
@@ -167,30 +186,34 @@ def _originals(state: State, findings: Iterable[Finding]) -> set[FileStatus]:
     return {item.status for item in findings if item.path not in added}
 
 
-CAUSES = {
-    FileStatus.FOREIGN: (
-        "somebody else edited this file",
-        "Reinstall SGLang (pip install --force-reinstall --no-deps), or pass --allow-drift to build on it as it is.",
-    ),
-    FileStatus.UNKNOWN_BASE: (
-        "RECORD has no digest of this file, so nothing proves that it is pristine",
-        "Reinstall SGLang from its wheel, or pass --allow-drift to build on it as it is.",
-    ),
-    FileStatus.MISSING: ("this file was deleted", "Reinstall SGLang (pip install --force-reinstall --no-deps)."),
-    FileStatus.WIPED: ("the patch is gone: SGLang was reinstalled over it", "Run `ddtree-patch apply` again."),
+_CAUSES = {
+    FileStatus.FOREIGN: "somebody else edited this file",
+    FileStatus.UNKNOWN_BASE: "RECORD has no digest of this file, so nothing proves that it is pristine",
+    FileStatus.MISSING: "this file was deleted",
+    FileStatus.WIPED: "the patch is gone from this file",
 }
+_REMEDIES = {
+    FileStatus.FOREIGN: "Reinstall SGLang (pip install --force-reinstall --no-deps).",
+    FileStatus.UNKNOWN_BASE: "Reinstall SGLang from its wheel, or pass --allow-drift to build on it as it is.",
+    FileStatus.MISSING: "Reinstall SGLang (pip install --force-reinstall --no-deps).",
+    FileStatus.WIPED: "Run `ddtree-patch apply`.",
+}
+_AS_IT_IS = "To build on it as it is: --allow-drift."
 
 
-def explain(finding: Finding, *, patched: bool) -> Diagnostic:
-    """A finding as a diagnostic. ``patched``: the file belongs to an applied patchset."""
-    cause, remedy = CAUSES[finding.status]
+def explain(finding: Finding, remedy: str, *, patched: bool) -> Diagnostic:
+    """A finding as a diagnostic, with the remedy for its cause. ``patched``: it belongs to an applied patchset."""
+    cause = _CAUSES[finding.status]
     if patched and finding.status is FileStatus.FOREIGN:
         cause = "somebody edited this file after it was patched"
-        remedy = "Keep that edit elsewhere, then run `ddtree-patch revert --discard-edits` and apply again."
-    elif finding.status is FileStatus.MISSING and finding.pristine is not None:
-        remedy = "Run `ddtree-patch revert`, which puts it back, and apply again."
     elif finding.status is FileStatus.WIPED and not finding.current_sha256:
         cause = "this file of the patch was deleted"
+    detail = _AS_IT_IS if not patched and finding.status is FileStatus.FOREIGN else ""
     return Diagnostic(
-        finding.status.value, Severity.ERROR, f"{finding.path}: {cause}", remedy=remedy, path=finding.path
+        finding.status.value,
+        Severity.ERROR,
+        f"{finding.path}: {cause}",
+        detail,
+        remedy or _REMEDIES[finding.status],
+        path=finding.path,
     )

@@ -47,6 +47,18 @@ class Record:
         kept = [line for line in self.data.splitlines(keepends=True) if _path_of(line) not in unwanted]
         return b"".join(kept)
 
+    def with_digests_of(self, contents: Mapping[str, bytes], base: bytes) -> bytes:
+        """Another state of the file, with these files' rows as they were installed: mended in place, else appended."""
+        newline = "\r\n" if b"\r\n" in base else "\n"
+        lines, there = [], set()
+        for line in base.splitlines(keepends=True):
+            path = _path_of(line)
+            there.add(path)
+            mended = row_for(path, contents[path]) + newline if path in contents else ""
+            lines.append(mended.encode() or line)
+        lost = {path: content for path, content in contents.items() if path not in there}
+        return self.with_rows(lost, b"".join(lines)) if lost else b"".join(lines)
+
 
 def parse(data: bytes, where: str) -> Record:
     """Read a RECORD; refuses rows that are not ``path,hash,size`` with all that is wrong."""

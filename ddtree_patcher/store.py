@@ -6,25 +6,30 @@ Layout, in ``<folder that holds the package>/.ddtree-patch/`` or ``--state-dir``
     journal.json     a transaction that has not ended (absent: none)
     objects/<sha256> bytes that a revert or a recovery needs
 
-The content is data: digests are checked before use, and a path that leaves the tree is refused.
+The content is data: none of it is run, its size is bounded before it is read, digests are checked before use, and a
+path that leaves the tree is refused.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import shutil
+import re
+import stat
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from . import attributes, disk
 from .digest import sha256
-from .errors import EnvironmentRefused, PatchError, UsageError
+from .errors import EnvironmentRefused, PatchError
 from .model import PatchsetIdentity, StepOutcome, StepResult
 
 NAME = ".ddtree-patch"
 STATE_SCHEMA = "ddtree-patch.state/1"
+LIMIT = 64 * 1024 * 1024  # bytes of a state or a journal: one of every file of an SGLang is a tenth of that
 JOURNAL_SCHEMA = "ddtree-patch.journal/1"
 
 
@@ -56,6 +61,7 @@ class State:
     folders: tuple[str, ...] = ()  # folders that were made
     drift: dict[str, str] = field(default_factory=dict)  # path -> digest of foreign files that were accepted
     whole: bool = True  # every step was selected
+    root: str = ""  # the package folder that it was applied to; empty where an earlier version wrote the state
 
     def entry(self, path: str) -> Entry | None:
         return next((item for item in self.files if item.path == path), None)
@@ -68,9 +74,9 @@ class JournalEntry:
     path: str
     before_sha256: str
     after_sha256: str
-    before_mode: int = 0
-    before_mtime_ns: int = 0
-    staged: str = ""  # the temporary file beside it
+    before_mode: int  # 0 where there was no file
+    before_mtime_ns: int  # likewise
+    staged: str  # the temporary file beside it, for what it becomes and for what is put back
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +92,16 @@ class Journal:
 class Store:
     """One state folder. Reading never creates anything."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tree: Path | None = None) -> None:
         self.folder = folder
+        self.tree = tree  # whose state it is; None: nothing is known of it
 
     @classmethod
     def beside(cls, folder: Path, state_dir: str = "") -> Store:
         """The store of the package in ``folder``; below a named folder each installation has one of its own."""
         if not state_dir:
-            return cls(folder / NAME)
-        return cls(Path(state_dir).absolute() / sha256(os.fsencode(folder))[:16])
+            return cls(folder / NAME, folder)
+        return cls(Path(state_dir).absolute() / sha256(os.fsencode(folder))[:16], folder)
 
     def state(self) -> State | None:
         data = self._json("state.json", STATE_SCHEMA)
@@ -109,20 +116,18 @@ class Store:
 
     def get(self, digest: str) -> bytes:
         """Bytes by digest; refuses what is missing or damaged."""
-        try:
-            data = (self.folder / "objects" / digest).read_bytes()
-        except OSError as error:
-            raise PatchError(
-                f"{self.folder} has lost the bytes {digest[:12]}…: {error.strerror}", remedy=_LOST
-            ) from error
+        data = disk.read(self.folder / "objects" / digest)
+        if data is None:
+            raise PatchError(f"{self.folder} has lost the bytes {digest[:12]}…", remedy=_LOST)
         if sha256(data) != digest:
             raise PatchError(f"{self.folder}/objects/{digest[:12]}… is damaged", remedy=_LOST)
         return data
 
     def put(self, data: bytes) -> str:
-        """Keep bytes, durably; returns their digest."""
+        """Keep bytes, in place of damaged ones; returns their digest. Durable with the journal."""
         digest = sha256(data)
-        if not (self.folder / "objects" / digest).exists():
+        known = disk.read(self.folder / "objects" / digest)
+        if known is None or sha256(known) != digest:
             self._write(f"objects/{digest}", data)
         return digest
 
@@ -130,17 +135,32 @@ class Store:
         self.write_raw_state(None if state is None else {"schema": STATE_SCHEMA, **asdict(state)})
 
     def write_raw_state(self, value: dict[str, Any] | None) -> None:
-        self._write_json("state.json", value)
+        if value is None:
+            disk.unlink(self.folder / "state.json")
+        else:
+            self._write("state.json", _to_json(value))
+        disk.sync_folder(self.folder)
 
-    def write_journal(self, journal: Journal | None) -> None:
-        self._write_json("journal.json", None if journal is None else {"schema": JOURNAL_SCHEMA, **asdict(journal)})
+    def write_journal(self, journal: Journal) -> None:
+        """Begin a transaction, durably, and with it all that was put."""
+        disk.sync_folder(self.folder / "objects")
+        self._write("journal.json", _to_json({"schema": JOURNAL_SCHEMA, **asdict(journal)}))
+        disk.sync_folder(self.folder)
+
+    def end_journal(self) -> None:
+        """End a transaction, and tidy up. It has ended once the name is gone: tidying is no reason to fail.
+
+        Where a power cut brings the name back, the whole transaction is undone, and what that needs is still there.
+        """
+        disk.unlink(self.folder / "journal.json")
+        self.clean()
 
     def open(self) -> None:
-        """Make the folder, for its owner alone to write; refuses where that is not possible."""
+        """Make the folder, for those to write who may write into the tree; refuses where that is not possible."""
         try:
-            (self.folder / "objects").mkdir(mode=0o755, parents=True, exist_ok=True)
-            self._write("probe", b"")
-            (self.folder / "probe").unlink()
+            disk.make_folder(self.folder / "objects", self.tree)
+            disk.make_file(self.folder / "probe", b"", attributes.beside(self.folder))
+            disk.unlink(self.folder / "probe")
         except OSError as error:
             raise EnvironmentRefused(
                 f"the state folder {self.folder} is not writable: {error.strerror}",
@@ -148,79 +168,171 @@ class Store:
             ) from error
 
     def clean(self) -> None:
-        """Drop what nothing refers to any more, and what a killed run left; nothing applied: the folder itself."""
-        state = self.state()
-        for litter in (*self.folder.glob("*.tmp"), self.folder / "probe"):
-            litter.unlink(missing_ok=True)
-        if state is None:
-            shutil.rmtree(self.folder / "objects", ignore_errors=True)
-            with suppress(OSError):  # never more than is ours: the folder may be one that the user named
-                self.folder.rmdir()
+        """Drop what nothing refers to any more, and what a killed run left; nothing applied: the folder itself.
+
+        Called when there is no journal. What cannot be removed now is removed by the next command.
+        """
+        with suppress(OSError, EnvironmentRefused):
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """That there is no journal is made durable before anything that it needs is dropped."""
+        if not disk.is_folder(self.folder):
             return
-        entries = [*state.files, *state.caches, *([state.record] if state.record else [])]
+        disk.sync_folder(self.folder)
+        for name in disk.names(self.folder):
+            if name.endswith(".tmp") or name == "probe":
+                disk.unlink(self.folder / name)
+        state = self.state()
+        entries = [*state.files, *state.caches, *([state.record] if state.record else [])] if state else []
         wanted = {item.pristine_sha256 for item in entries}
-        for path in (self.folder / "objects").iterdir():
-            if path.name not in wanted:
-                path.unlink()
+        for name in disk.names(self.folder / "objects"):
+            if name not in wanted:
+                disk.unlink(self.folder / "objects" / name)
+        if state is None:  # never more than is ours: the folder may be one that the user named
+            disk.remove_folder(self.folder / "objects")
+            disk.remove_folder(self.folder)
 
     def _json(self, name: str, schema: str) -> dict[str, Any] | None:
+        self._refuse_odd(name)
         try:
-            data = (self.folder / name).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
+            data = disk.read(self.folder / name)
+        except OSError as error:
+            remedy = "Run as the owner of the installation."
+            raise EnvironmentRefused(f"{self.folder / name} cannot be read: {error.strerror}", remedy=remedy) from error
+        if data is None:
             return None
         value: Any = self._checked(name, lambda: json.loads(data))
         if not isinstance(value, dict) or value.get("schema") != schema:
             raise PatchError(f"{self.folder / name} is not a {schema} file", remedy=_LOST)
         return value
 
+    def _refuse_odd(self, name: str) -> None:
+        """Raise, before anything is read, for a folder that is a link (what is tidied up there is not ours), for what
+        is no file (a pipe would never end) and for what holds more than any file of ours."""
+        for folder in (self.folder, self.folder / "objects"):
+            if folder.is_symlink():
+                raise EnvironmentRefused(
+                    f"the state folder {folder} is a symbolic link to {os.path.realpath(folder)}",
+                    remedy="Remove the link; --state-dir or DDTREE_PATCH_STATE_DIR names another folder.",
+                )
+        self._refuse_others()
+        try:
+            status = (self.folder / name).stat()
+        except OSError:
+            return  # reading it says what is wrong
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LIMIT:
+            what = "too large to be ours" if stat.S_ISREG(status.st_mode) else "no file"
+            raise PatchError(f"{self.folder / name} is {what}", remedy=_LOST)
+
+    def _refuse_others(self) -> None:
+        """Raise for a folder that somebody could have written who may not write where the installation lies."""
+        if self.tree is None:
+            return
+        try:
+            state = self.folder.stat()  # once: another run may just have removed it
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if not stat.S_ISDIR(state.st_mode):
+            return
+        if why := distrust(state, self.tree.stat(), os.geteuid()):
+            raise EnvironmentRefused(
+                f"the state folder {self.folder} {why}: what it says could be anybody's",
+                remedy="Remove it if it is not yours, or take the right away from others (chmod go-w).",
+            )
+
     def _checked(self, name: str, read: Any) -> Any:
         try:
             return read()
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise PatchError(f"{self.folder / name} is damaged: {error}", remedy=_LOST) from error
 
-    def _write_json(self, name: str, value: dict[str, Any] | None) -> None:
-        if value is None:
-            (self.folder / name).unlink(missing_ok=True)
-            sync_folder(self.folder)
-        else:
-            self._write(name, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
-
     def _write(self, name: str, data: bytes) -> None:
+        """The file whole or not at all. Its name is durable once its folder is synced."""
         target = self.folder / name
         temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-        sync_folder(target.parent)
+        disk.make_file(temporary, data, attributes.beside(target.parent))
+        disk.replace(temporary, target)
 
 
-def write_output(path: Path, data: bytes) -> None:
-    """Write a file that the user asked for by name; refuses a place that cannot be written."""
+def refusal_to_write(folder: Path) -> str:
+    """Why nothing can be written into a folder, in the system's words; empty where it can be.
+
+    Asked by making a file without a name: ``os.access`` answers for other reasons than those that count (NeMo-RL
+    #3913), and is asked only where the file system has no such files.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        disk.try_to_write(folder)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", remedy="Name another file.") from error
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            return "" if os.access(folder, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+        return error.strerror or str(error)
+    return ""
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def distrust(state: os.stat_result, tree: os.stat_result, me: int) -> str:
+    """Why a state folder is not believed, in words: who may write there may put bytes into the tree; empty: it is."""
+    if state.st_uid not in (me, 0, tree.st_uid):
+        return f"belongs to user {state.st_uid}"
+    if state.st_mode & ~tree.st_mode & 0o022:
+        return "may be written by users who may not write where SGLang lies"
+    return ""
 
 
 def inside(path: str) -> str:
     """A relative POSIX path that stays in its tree; refuses any other."""
     pure = PurePosixPath(path)
-    if not path or pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
+    if str(pure) != path or not pure.name or pure.is_absolute() or ".." in pure.parts or {"\\", "\0"} & {*path}:
         raise ValueError(f"the path {path!r} leaves the tree")
+    if any(ord(letter) < 32 for letter in path):
+        raise ValueError(f"the path {path!r} holds control characters")
+    os.fsencode(path)  # refuses what no file can be called
     return path
+
+
+def _to_json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def digest_in(text: Any) -> str:
+    """A SHA-256 digest in lower-case hex, or nothing; refuses what is neither: it names a file of the state folder."""
+    if not isinstance(text, str) or not _DIGEST.fullmatch(text):
+        raise ValueError(f"{text!r:.80} is no digest")
+    return text
+
+
+def identity_in(data: dict[str, Any]) -> PatchsetIdentity:
+    """Which patchset a plan or a state says that it is of."""
+    given = PatchsetIdentity(**data)
+    for text in (given.id, given.version):
+        _words(text)
+    digest_in(given.digest)
+    return given
+
+
+_DIGEST = re.compile(r"([0-9a-f]{64})?")
+
+
+def _words(text: Any) -> str:
+    """Text that may be shown on a terminal."""
+    if not isinstance(text, str) or not text.isprintable():
+        raise ValueError(f"{text!r:.80} is no line of text")
+    return text
+
+
+def _number(value: Any, limit: int) -> int:
+    number = int(value)
+    if abs(number) > limit:
+        raise ValueError(f"{str(number)[:20]} is out of range")
+    return number
+
+
+def _time(value: Any) -> int:
+    return _number(value, 2**63 - 1)
+
+
+def _mode(value: Any) -> int:
+    return _number(value, 0o7777)
 
 
 _LOST = "Reinstall SGLang (pip install --force-reinstall --no-deps) and remove the state folder."
@@ -229,34 +341,35 @@ _LOST = "Reinstall SGLang (pip install --force-reinstall --no-deps) and remove t
 def _entry_from(data: dict[str, Any]) -> Entry:
     return Entry(
         inside(data["path"]),
-        str(data["pristine_sha256"]),
-        str(data["patched_sha256"]),
-        int(data["pristine_mtime_ns"]),
-        int(data["pristine_mode"]),
+        digest_in(data["pristine_sha256"]),
+        digest_in(data["patched_sha256"]),
+        _time(data["pristine_mtime_ns"]),
+        _mode(data["pristine_mode"]),
     )
 
 
 def _step_from(data: dict[str, Any]) -> StepResult:
     return StepResult(
-        id=str(data["id"]),
+        id=_words(data["id"]),
         outcome=StepOutcome(data["outcome"]),
-        variant=str(data["variant"]),
+        variant=_words(data["variant"]),
         files=tuple(inside(path) for path in data["files"]),
-        summary=str(data["summary"]),
+        summary=_words(data["summary"]),
     )
 
 
 def _state_from(data: dict[str, Any]) -> State:
     return State(
-        patchset=PatchsetIdentity(**data["patchset"]),
-        version=str(data["version"]),
+        patchset=identity_in(data["patchset"]),
+        version=_words(data["version"]),
         steps=tuple(_step_from(item) for item in data["steps"]),
         files=tuple(_entry_from(item) for item in data["files"]),
         record=_entry_from(data["record"]) if data["record"] else None,
         caches=tuple(_entry_from(item) for item in data["caches"]),
         folders=tuple(inside(item) for item in data["folders"]),
-        drift={inside(path): str(digest) for path, digest in data["drift"].items()},
+        drift={inside(path): digest_in(digest) for path, digest in data["drift"].items()},
         whole=bool(data["whole"]),
+        root=str(data.get("root", "")),
     )
 
 
@@ -264,15 +377,15 @@ def _journal_from(data: dict[str, Any]) -> Journal:
     changes = tuple(
         JournalEntry(
             inside(item["path"]),
-            str(item["before_sha256"]),
-            str(item["after_sha256"]),
-            int(item["before_mode"]),
-            int(item["before_mtime_ns"]),
-            inside(item["staged"]) if item["staged"] else "",
+            digest_in(item["before_sha256"]),
+            digest_in(item["after_sha256"]),
+            _mode(item["before_mode"]),
+            _time(item["before_mtime_ns"]),
+            inside(item["staged"]),
         )
         for item in data["changes"]
     )
     state = data["state"]
     if state is not None:
         _state_from(state)
-    return Journal(int(data["pid"]), changes, tuple(inside(item) for item in data["folders"]), state)
+    return Journal(_number(data["pid"], 2**31), changes, tuple(inside(item) for item in data["folders"]), state)

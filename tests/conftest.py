@@ -65,7 +65,7 @@ class Result:
         return self
 
 
-pytest_plugins = ("capabilities",)
+pytest_plugins = ("capabilities", "figures")
 
 # The same examples in every run, and no verdict on how fast a busy machine is.
 settings.register_profile("project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -124,6 +124,11 @@ def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
 )
 @click.option("--allow-editable", is_flag=True, help="Patch an editable or VCS installation: somebody's source tree.")
 @click.option("--break-system-packages", is_flag=True, help="Patch an externally managed interpreter (PEP 668).")
+@click.option(
+    "--allow-shared",
+    is_flag=True,
+    help="Patch a package that lies outside of its environment, behind a link: all who share it get the patch.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print problems and the closing line only.")
 @click.option("-v", "--verbose", is_flag=True, help="Print every check and whole digests.")
 @click.version_option(__version__, prog_name="ddtree-patch")

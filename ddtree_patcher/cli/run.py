@@ -35,6 +35,7 @@ def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
                 lock_timeout=shared["lock_timeout"],
                 allow_editable=shared["allow_editable"],
                 break_system=shared["break_system_packages"],
+                allow_shared=shared["allow_shared"],
                 say=say,
             )
         )
@@ -103,7 +104,8 @@ def _progress(shared: dict[str, Any]) -> Iterator[Callable[[str], None]]:
 
 
 def _interrupted(command: str) -> Report:
-    what = Diagnostic("interrupted", Severity.ERROR, "stopped; nothing was changed", remedy="Run it again.")
+    summary, remedy = "stopped; nothing was left half done", "`ddtree-patch status` says what is there. Run it again."
+    what = Diagnostic("interrupted", Severity.ERROR, summary, remedy=remedy)
     return Report(command, ExitCode.INTERRUPTED, ExitCode.INTERRUPTED.symbol, diagnostics=(what,))
 
 

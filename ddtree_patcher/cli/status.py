@@ -11,7 +11,7 @@ from .run import run
 @click.option("--check", is_flag=True, help="Exit with 3 unless the patch is applied and current.")
 @click.pass_context
 def command(ctx: click.Context, check: bool) -> None:
-    """Say what is there now: clean, applied, outdated, wiped, drifted or interrupted. Needs no write access."""
+    """Say what is there now: clean, applied, outdated, wiped, drifted, interrupted or busy. Needs no write access."""
 
     def work(session: Session) -> Report:
         from ..operations.inspecting import status

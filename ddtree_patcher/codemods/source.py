@@ -39,6 +39,12 @@ class Source:
         _require_utf8(data, path)
         try:
             tree = ast.parse(data, filename=path or "<source>")
+        except (RecursionError, MemoryError) as error:  # what ast says of code that is nested out of all measure
+            raise SourceError(
+                f"{path or 'the file'} is nested too deeply for Python's parser",
+                path=path,
+                remedy="Reinstall the package, or restore this file; nothing was written.",
+            ) from error
         except (SyntaxError, ValueError) as error:
             raise SourceError(
                 f"{path or 'the file'} is not valid Python: {getattr(error, 'msg', error)}",

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .. import bytecode, transaction
+from ..errors import EnvironmentRefused
 from ..lock import locked
 from ..model import (
     CheckOutcome,
     CheckResult,
     Diagnostic,
+    DriftCause,
     ExitCode,
     FileState,
     FileStatus,
@@ -26,8 +28,18 @@ from ..transaction import Change
 from ..tree import Tree
 from ..verification.static import Subject, folders_of, nothing_else_changed, static_checks
 from ..verification.tiers import unmet_requirement
-from .changes import RecordPlan, drop_caches, give_back, made_folders, origin_of, plan_record, pristine_caches
+from .changes import (
+    RecordPlan,
+    drop_caches,
+    give_back,
+    made_folders,
+    origin_of,
+    plan_record,
+    pristine_caches,
+    unchecked_caches,
+)
 from .planning import Prepared, SavedPlan, Selection, prepare, refuse_other, refuse_stale
+from .running import still_running
 from .session import Session
 from .verifying import judge, run_tiers
 
@@ -80,10 +92,13 @@ def _apply(session: Session, prepared: Prepared, verification: Verification) -> 
         later = run_tiers(session, paths, tier, static) if tier and paths else ()
         return (*later, *_requirement((*static, *later), verification.required))
 
+    if changes:
+        _refuse_unchecked(session, [change.path for change in changes])
     if changes or old != state:
         session.options.say(f"writing {len(changes)} files")
-        folder = session.installation.folder
-        later = transaction.commit(folder, session.store, changes, state, check, keep=(record.base,))
+        folder, needed = session.installation.folder, state.folders if state else ()
+        empty = [name for name in (old.folders if old else ()) if name not in needed]
+        later = transaction.commit(folder, session.store, changes, state, check, keep=(record.base,), empty=empty)
         written = True
     else:
         later, written = tuple(check()), False
@@ -93,7 +108,9 @@ def _apply(session: Session, prepared: Prepared, verification: Verification) -> 
         if written:
             diagnostics.append(_rolled_back())
         return _report(session, prepared, code, prepared.draft.steps, checks, diagnostics)
+    diagnostics += still_running(session, changes)
     steps = tuple(_applied(step) for step in prepared.draft.steps)
+    diagnostics = [_mended(item) for item in diagnostics]
     return _report(session, prepared, ExitCode.OK, steps, checks, diagnostics, applied=True)
 
 
@@ -115,6 +132,14 @@ def _remembered(step: StepResult) -> StepResult:
     return replace(step, outcome=StepOutcome.ALREADY) if step.outcome is StepOutcome.PENDING else step
 
 
+_CAUSES = {cause.value for cause in DriftCause}
+
+
+def _mended(item: Diagnostic) -> Diagnostic:
+    """The cause of a drift, once everything is as planned again: a note, with nothing left to do."""
+    return replace(item, severity=Severity.NOTE, remedy="") if item.code in _CAUSES else item
+
+
 def _rolled_back() -> Diagnostic:
     return Diagnostic("rolled_back", Severity.NOTE, "every byte was put back: the installation is as it was before")
 
@@ -132,6 +157,17 @@ def _static(session: Session, prepared: Prepared, drift: dict[str, str]) -> tupl
     )
     ours = [item.path for item in prepared.files]  # what an earlier application changed and this one gives back, too
     return (*static_checks(subject), nothing_else_changed(session.installation, ours, drift))
+
+
+def _refuse_unchecked(session: Session, paths: Sequence[str]) -> None:
+    """Raise where the interpreter would go on running old bytecode: applied must mean that the new code runs."""
+    if caches := unchecked_caches(session, paths):
+        raise EnvironmentRefused(
+            f"{caches[0]} is bytecode that Python never checks against its source (PEP 552)",
+            detail=f"The cache prefix of {session.installation.interpreter.executable} holds {len(caches)} such files "
+            "of sources that would change. They lie outside the installation, so nothing here touches them.",
+            remedy="Remove them, or run with another PYTHONPYCACHEPREFIX.",
+        )
 
 
 def _drift(session: Session, prepared: Prepared) -> dict[str, str]:
@@ -169,6 +205,7 @@ def _state(session: Session, prepared: Prepared, record: RecordPlan, drift: dict
         folders=made_folders(session, [item.path for item in planned], old),
         drift=drift or (old.drift if old else {}),
         whole=len(prepared.selected) == len(session.loaded.patchset.steps),
+        root=str(session.installation.root),
     )
 
 

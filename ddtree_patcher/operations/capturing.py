@@ -6,11 +6,11 @@ from pathlib import Path
 
 from ..digest import Read
 from ..model import ExitCode, FileState, FileStatus, Report
+from ..output import write_output
 from ..pristine import Pristine
 from ..snapshot import Absent, Snapshot, to_bytes
 from ..snapshot import capture as take
 from ..snapshot_sources import read_wheel
-from ..store import write_output
 from .session import Session
 
 

@@ -12,6 +12,7 @@ from ..digest import sha256
 from ..pristine import Finding
 from ..store import Entry, State
 from ..transaction import Change
+from .drift import rewritten_rows
 from .session import Session
 
 
@@ -56,6 +57,13 @@ def drop_caches(session: Session, paths: Sequence[str]) -> list[Change]:
     return [Change(cache, None, sha256((folder / cache).read_bytes())) for cache in caches]
 
 
+def unchecked_caches(session: Session, paths: Sequence[str]) -> list[Path]:
+    """Bytecode of these sources outside the installation that the interpreter would run whatever the sources say."""
+    target = session.installation
+    prefix = target.interpreter.pycache_prefix
+    return [cache for folder in target.import_folders for cache in bytecode.unchecked_elsewhere(prefix, folder, paths)]
+
+
 def pristine_caches(session: Session, paths: Sequence[str]) -> list[Entry]:
     """The bytecode of pristine sources, to be remembered."""
     folder = session.installation.folder
@@ -74,18 +82,29 @@ def plan_record(session: Session, old: State | None, added: Mapping[str, bytes])
     known = old.record if old and old.record and old.record.patched_sha256 == sha256(record.data) else None
     ours = {*added, *(entry.path for entry in old.files if entry.added)} if old else {*added}
     base = session.store.get(known.pristine_sha256) if known else record.without_rows(sorted(ours))
+    if old and not known:
+        base = record.with_digests_of(_installed(session, old), base)
     mtime, mode = origin_of(session, path, known)
     after = record.with_rows(added, base) if added else base
     entry = Entry(path, sha256(base), sha256(after), mtime, mode) if added else None
-    change = Change(path, after, sha256(record.data), 0 if added else mtime)
+    change = Change(path, after, sha256(record.data), None if added else mtime)
     return RecordPlan(entry, () if after == record.data else (change,), base)
 
 
+def _installed(session: Session, state: State) -> dict[str, bytes]:
+    """The pristine bytes of files of which RECORD was made to say something else since they were patched."""
+    rewritten = rewritten_rows(session.installation, state)
+    entries = [entry for entry in state.files if entry.path in rewritten and not entry.added]
+    return {entry.path: session.store.get(entry.pristine_sha256) for entry in entries}
+
+
 def made_folders(session: Session, paths: Collection[str], old: State | None) -> tuple[str, ...]:
-    """The folders that have to be made for files, and those that were made before."""
+    """Of the folders that hold files: those that have to be made, and those that were made before."""
     parents = {"/".join(path.split("/")[:end]) for path in paths for end in range(1, path.count("/") + 1)}
-    missing = {name for name in parents if not (session.installation.folder / name).is_dir()}
-    return tuple(sorted({*missing, *(old.folders if old else ())}))
+    before = old.folders if old else ()
+    return tuple(
+        sorted(name for name in parents if name in before or not (session.installation.folder / name).is_dir())
+    )
 
 
 def origin_of(session: Session, path: str, known: Entry | None) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,11 +13,17 @@ from ..model import Diagnostic, ExitCode, FileState, FileStatus, PatchsetIdentit
 from ..patchset import Patchset
 from ..planner import Draft, draft
 from ..pristine import Finding, Pristine, explain
+from ..store import digest_in, identity_in, inside
 from ..tree import Tree
 from .alarms import python_files, watch
+from .checkout import uncommitted
+from .drift import Drift, diagnose
+from .lookalikes import lookalikes
 from .provenance import with_provenance
 from .session import Session
 from .standing import Judgement, Standing, build_of, judge_release
+from .surroundings import through_links
+from .undisturbed import PATIENCE, undisturbed
 
 SCHEMA = "ddtree-patch.saved-plan/1"
 _LIMIT = 4 * 1024 * 1024  # bytes of a plan file: a plan of thousands of files is far below
@@ -65,7 +71,10 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     release = judge_release(
         build_of(session.installation, look, patchset.supports), look.glance, allow_drift=selection.allow_drift
     )
-    diagnostics = [*_of_files(patchset, look, release), *_of_steps(made, look)]
+    drift = _drift(session, look, release)
+    diagnostics = [*_of_files(patchset, look, release, drift), *_of_steps(made, look)]
+    diagnostics += lookalikes(session.installation.folder, [item.path for item in made.files if item.added])
+    diagnostics += _uncommitted(session, made, look)
     told = {(item.code, item.path) for item in diagnostics}
     diagnostics += [item for item in _of_names(session, look, made) if (item.code, item.path) not in told]
     if len(selected) < len(patchset.steps):
@@ -76,10 +85,36 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     return Prepared(_settled(made, files), look, selected, files, tuple(diagnostics), release)
 
 
-def _of_files(patchset: Patchset, look: Pristine, release: Judgement) -> list[Diagnostic]:
+def _drift(session: Session, look: Pristine, release: Judgement) -> Drift | None:
+    """Why files are not as they were applied, or installed, unless that was accepted or is a mixture of releases."""
+    if release.standing is Standing.MIXED:
+        return None
+    if look.state is not None:
+        return diagnose(session, look.state, [look.find(entry.path) for entry in look.state.files])
+    return None if look.allow_drift else diagnose(session, None, tuple(look.findings.values()))
+
+
+def _of_files(patchset: Patchset, look: Pristine, release: Judgement, drift: Drift | None) -> list[Diagnostic]:
     """What is wrong with files as a whole; of another release's file nothing more is said than that."""
     mixed = release.diagnostics if release.standing is Standing.MIXED else ()
-    return [*mixed, *(explain(item, patched=look.is_entry(item.path)) for item in _unproved(patchset, look, release))]
+    remedy = drift.remedy if drift else ""
+    cause = [drift.diagnostic()] if drift else []
+    return [*mixed, *cause, *(_explained(item, look, remedy) for item in _unproved(patchset, look, release))]
+
+
+def _explained(finding: Finding, look: Pristine, remedy: str) -> Diagnostic:
+    if look.is_entry(finding.path):
+        return explain(finding, remedy, patched=True)
+    return through_links(explain(finding, remedy, patched=False), look.installation)
+
+
+def _uncommitted(session: Session, made: Draft, look: Pristine) -> Iterator[Diagnostic]:
+    """Somebody's edits of a source tree, which are never mixed with a patch: nobody could take them apart again."""
+    if session.installation.is_editable:
+        theirs = [item.path for item in made.files if not item.added and not look.is_entry(item.path)]
+        for path in uncommitted(session.installation.folder, theirs):
+            summary = f"{path} has edits that are not committed"
+            yield Diagnostic("uncommitted", Severity.ERROR, summary, remedy="Commit or stash them first.", path=path)
 
 
 def _unproved(patchset: Patchset, look: Pristine, release: Judgement) -> list[Finding]:
@@ -108,7 +143,7 @@ def plan(
     session: Session, selection: Selection, *, check: bool = False, with_diff: bool = False
 ) -> tuple[Report, Prepared]:
     """The report of ``plan``. ``check`` turns pending changes into exit code 3."""
-    prepared = prepare(session, selection)
+    prepared = undisturbed(session, lambda: prepare(session, selection), patience=PATIENCE)
     code = ExitCode.OK if prepared.applicable else ExitCode.CONFLICT
     if code is ExitCode.OK and check and prepared.pending:
         code = ExitCode.CHANGES
@@ -186,12 +221,12 @@ def load_plan(path: str) -> SavedPlan:
             raise ValueError(f"its schema is {value.get('schema')!r}, not {SCHEMA!r}")
         return SavedPlan(
             path,
-            PatchsetIdentity(**value["patchset"]),
+            identity_in(value["patchset"]),
             str(value["version"]),
             Selection(steps=tuple(map(str, value["selected"])), allow_drift=bool(value["allow_drift"])),
-            {str(name): str(digest) for name, digest in value["read"].items()},
+            {inside(name): digest_in(digest) for name, digest in value["read"].items()},
             {
-                str(name): {"current": str(item["current"]), "desired": str(item["desired"])}
+                inside(name): {"current": digest_in(item["current"]), "desired": digest_in(item["desired"])}
                 for name, item in value["files"].items()
             },
         )

@@ -30,6 +30,7 @@ class Options:
     lock_timeout: float = 0.0  # seconds
     allow_editable: bool = False
     break_system: bool = False
+    allow_shared: bool = False
     say: Callable[[str], None] = field(default=_silent, compare=False)  # told what takes time
 
 
@@ -63,8 +64,12 @@ class Session:
         from .. import transaction
 
         recovered = transaction.recover(self.installation.folder, self.store)
-        self.__dict__["installation"] = installations.look_again(self.installation)
+        self.look_again()
         return (recovered,) if recovered else ()
+
+    def look_again(self) -> None:
+        """Forget what the installation was: others may have written to it since."""
+        self.__dict__["installation"] = installations.look_again(self.installation)
 
     @cached_property
     def store(self) -> Store:
@@ -77,13 +82,19 @@ class Session:
         """Raise unless the installation may be patched."""
         options = self.options
         for error in installations.refusals(
-            self.installation, allow_editable=options.allow_editable, break_system=options.break_system
+            self.installation,
+            allow_editable=options.allow_editable,
+            break_system=options.break_system,
+            allow_shared=options.allow_shared,
         ):
             raise error
 
     def refuse_not_ours(self) -> None:
         """Raise unless the installation may be written to; what is put back needs no proof of being pristine."""
-        for error in installations.ownership(self.installation, self.options.allow_editable, self.options.break_system):
+        options = self.options
+        for error in installations.ownership(
+            self.installation, options.allow_editable, options.break_system, options.allow_shared
+        ):
             raise error
 
     def refuse_other_patchset(self, state: State | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -18,7 +19,7 @@ from . import matrix_text
 
 _GOOD = {"applied", "already", "upstreamed", "not_needed", "passed", "pristine", "patched", "clean", "ok"}
 _ROOMY = 110  # columns from which digests do not fold paths
-_WAITING = {"pending", "not_run", "outdated", "changes", "warning", "wiped"}
+_WAITING = {"pending", "not_run", "outdated", "changes", "warning", "wiped", "busy"}
 
 
 def render(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
@@ -138,7 +139,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _shown(text: str) -> str:
+    """Text of unknown origin (a path, a line of code) that tells a terminal nothing: control characters as escapes."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
+
+
 def _diagnostic(item: Diagnostic, console: Console) -> None:
+    summary, detail, remedy, path = map(_shown, (item.summary, item.detail, item.remedy, item.path))
+    item = replace(item, summary=summary, detail=detail, remedy=remedy, path=path)
     style = {"error": "bold red", "warning": "yellow", "note": "cyan"}[item.severity.value]
     place = f"{item.path}:{item.line}" if item.path and item.line else item.path
     console.print()

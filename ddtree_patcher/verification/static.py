@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..codemods import AddStampedFile
+from ..codemods.source import BOM
 from ..contract import breaches
 from ..errors import SourceError
 from ..installation import Installation
@@ -19,6 +21,8 @@ from ..planner import unmet
 from ..pristine import foreign_files
 from ..tree import Tree
 from .names import Import, Resolver, imports_of, module_name
+
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,12 @@ class Subject:
 
 
 def static_checks(subject: Subject) -> tuple[CheckResult, ...]:
-    """Compilation, imported names, contracts, postconditions: what the files themselves say, wherever they lie."""
+    """Compilation, style, imported names, contracts, postconditions: what files themselves say, wherever they lie."""
     python = [path for path in subject.paths if path.endswith(".py")]
     now, before = Resolver(subject.tree, subject.folders), Resolver(subject.pristine, subject.folders)
     checks: list[tuple[str, Callable[[], Iterable[str]]]] = []
     checks += [(f"compiles:{path}", partial(_compile, subject.tree, path)) for path in python]
+    checks += [(f"style:{path}", partial(_style, subject, path)) for path in python]
     checks += [(f"imports:{path}", partial(_imports, subject, path, now, before)) for path in python]
     for step in subject.steps:
         variant = _variant(subject.patchset, step)
@@ -89,6 +94,19 @@ def _compile(tree: Tree, path: str) -> Iterator[str]:
         compile(data, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         yield f"{path} does not compile: {error}"
+
+
+def _style(subject: Subject, path: str) -> Iterator[str]:
+    """A changed file has the line ends, the byte-order mark and the last line that it had (patch-package #191)."""
+    before, after = subject.pristine.get(path), subject.tree.get(path)
+    if before is None or after is None:
+        return  # added, or missing
+    if other := {*_NEWLINE.findall(after)} - {*(_NEWLINE.findall(before) or [b"\n"])}:
+        yield f"{path} has other line ends than before: {', '.join(map(ascii, sorted(other)))}"
+    if before.startswith(BOM) != after.startswith(BOM):
+        yield f"{path} has another byte-order mark than before"
+    if before.endswith((b"\r", b"\n")) != after.endswith((b"\r", b"\n")) and before.removeprefix(BOM):
+        yield f"{path} ends in another way than before"
 
 
 def _imports(subject: Subject, path: str, now: Resolver, before: Resolver) -> Iterator[str]:

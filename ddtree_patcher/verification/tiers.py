@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..model import CheckOutcome, CheckResult, Tier
@@ -23,6 +23,7 @@ class Target:
     folder: Path  # the tree: it holds the package
     paths: tuple[str, ...]  # changed and added files
     programs: Mapping[Tier, Path]  # the patchset's own checks; without the tiers that it has none for
+    arguments: Mapping[Tier, tuple[str, ...]] = field(default_factory=dict)  # of these programs, where any are given
 
 
 def running_checks(target: Target, upto: Tier, before: Sequence[CheckResult], say: Say) -> tuple[CheckResult, ...]:
@@ -43,7 +44,9 @@ def _tier(target: Target, tier: Tier, before: Sequence[CheckResult], say: Say) -
     if tier not in target.programs:
         return [CheckResult(tier, str(tier), CheckOutcome.NOT_RUN, f"this patchset has no {tier} program")]
     say(f"running the {tier} program in {target.python}")
-    return run_probe(target.python, target.folder, target.programs[tier], [], tier, LIMITS[tier], say)
+    return run_probe(
+        target.python, target.folder, target.programs[tier], target.arguments.get(tier, ()), tier, LIMITS[tier], say
+    )
 
 
 def _import(target: Target, say: Say) -> Sequence[CheckResult]:

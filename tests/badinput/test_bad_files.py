@@ -291,7 +291,8 @@ def test_steps_that_wait_say_for_what(bench, run):
     here.bless(SPEC_INFO)
     report = run(here, "plan").json
     waiting = [item for item in report["diagnostics"] if item["code"] == "blocked_by"]
-    assert [item["step"] for item in waiting] == [step["id"] for step in report["steps"][1:]]
+    alone = "deferred-clear"  # mends upstream, and needs nothing of DDTREE
+    assert [item["step"] for item in waiting] == [step["id"] for step in report["steps"][1:] if step["id"] != alone]
     assert {item["severity"] for item in waiting} == {"note"}
     assert "waits for enum" in waiting[0]["summary"]
 
@@ -374,7 +375,7 @@ def test_edited_before(site, run, target):
         assert [(item["path"], item["state"]) for item in status.json["files"]] == [(target, "foreign")]
         for command in (("plan",), APPLY):
             first = refused(run(here, *command), ExitCode.CONFLICT, "foreign", target, "somebody else edited")
-            assert "--allow-drift" in first["remedy"]
+            assert "pip install --force-reinstall" in first["remedy"] and "--allow-drift" in first["detail"]
         doctor = run(here, "doctor").json
         assert [(item["code"], item["path"]) for item in doctor["diagnostics"] if item["path"]] == [("foreign", target)]
         assert run(here, "revert").json["outcome"] == "clean"

@@ -189,7 +189,8 @@ def test_quiet_leaves_problems_and_the_closing_line(troubled, run):
     assert quiet.exit_code == loud.exit_code == 4
     lines = [line for line in quiet.stdout.splitlines() if line]
     assert lines[0].startswith("error [foreign] ")
-    assert lines[1].startswith("  remedy: ")
+    assert lines[1] == "  To build on it as it is: --allow-drift."
+    assert lines[2].startswith("  remedy: ")
     assert lines[-1].startswith("plan: conflict") and lines[-1].endswith("exit 4")
     assert quiet.stderr == ""
     assert "blocked_by]" not in quiet.stdout and "blocked_by]" in loud.stdout

@@ -28,6 +28,7 @@ def interpreter(tmp_path: Path) -> Callable[..., Path]:
             "version": "3.11.7",
             "prefix": "/usr",
             "base_prefix": "/usr",
+            "pycache_prefix": None,
             "stdlib": str(tmp_path / "stdlib"),
             "sites": [],
             "found": False,

@@ -33,7 +33,7 @@ def _with(**values: object) -> Callable[[Plan], object]:
     return lambda plan: {**plan, **values}
 
 
-def _of_file(path: str, **values: str) -> Callable[[Plan], object]:
+def _of_file(path: str, **values: object) -> Callable[[Plan], object]:
     return lambda plan: {**plan, "files": {**plan["files"], path: {**plan["files"].get(path, {}), **values}}}
 
 
@@ -53,6 +53,17 @@ FOREIGN: dict[str, tuple[Callable[[Plan], object], str]] = {
     "without steps": (lambda plan: {name: plan[name] for name in plan if name != "selected"}, "'selected'"),
     "files as a list": (_with(files=[]), "not a plan"),
     "a file without a digest": (_with(files={SPEC_INFO: {}}), "'current'"),
+    "a file elsewhere": (_of_file("../../etc/passwd", current="", desired=ZEROS), "leaves the tree"),
+    "a file at the root": (_of_file("/etc/passwd", current="", desired=ZEROS), "leaves the tree"),
+    "a base elsewhere": (_with(read={"../../etc/passwd": ZEROS}), "leaves the tree"),
+    "a file with an escape sequence": (_of_file("sglang/\x1b[2J.py", current="", desired=ZEROS), "control characters"),
+    "a number for a digest": (_of_file(SPEC_INFO, current="", desired=7), "is no digest"),
+    "a path for a digest": (_with(read={SPEC_INFO: "/etc/passwd"}), "is no digest"),
+    "a patchset of numbers": (_with(patchset={"id": 1, "version": 2, "digest": 3}), "no line of text"),
+    "a patchset with an escape sequence": (
+        _with(patchset={"id": "\x1b[2J", "version": "", "digest": ""}),
+        "no line of text",
+    ),
     "more about the patchset": (_with(patchset={"more": 1}), "not a plan"),
 }
 STALE: dict[str, tuple[Callable[[Plan], object], str]] = {
@@ -62,7 +73,7 @@ STALE: dict[str, tuple[Callable[[Plan], object], str]] = {
     ),
     "an older patchset": (lambda plan: {**plan, "patchset": {**plan["patchset"], "version": "0.0.1"}}, "0.0.1"),
     "another outcome": (_of_file(SERVER_ARGS, desired=ZEROS), f"plans another content of {SERVER_ARGS}"),
-    "a file more": (_of_file("../../etc/passwd", current="", desired=ZEROS), "../../etc/passwd"),
+    "a file more": (_of_file("sglang/more.py", current="", desired=ZEROS), "sglang/more.py"),
     "a file less": (
         lambda plan: {**plan, "files": {name: row for name, row in plan["files"].items() if name != SPEC_INFO}},
         SPEC_INFO,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 from bad_site import (
     APPLY,
     DDTREE_ARGS,
-    SCHEDULER,
     SERVER_ARGS,
     STATE,
     Site,
@@ -28,8 +26,9 @@ from bad_site import (
 )
 
 from ddtree_patcher.model import ExitCode
+from powerless import drop_capabilities
 
-LATER = "0.5.13.post1"
+VERSION, LATER = "0.5.11", "0.5.13.post1"
 
 
 # --- twice, and too early ----------------------------------------------------------------------------------------
@@ -100,7 +99,8 @@ def test_reinstalled_over_the_patch(wiped, run, removed):
         status = run(here, "status", "--check")
         assert (status.exit_code, status.json["outcome"]) == (3, "wiped")
         assert "ddtree-patch apply" in status.json["diagnostics"][0]["remedy"]
-        refused(run(here, "verify", "--tier", "static"), ExitCode.VERIFICATION_FAILED, "wiped", SCHEDULER)
+        gone = "the patch is gone from this file"
+        refused(run(here, "verify", "--tier", "static"), ExitCode.VERIFICATION_FAILED, "wiped", gone)
         assert run(here, "plan").exit_code == 0
     again = run(here, *APPLY)
     assert again.exit_code == 0
@@ -206,15 +206,23 @@ def test_lost_pristine_bytes(site, run, damage):
     assert "Reinstall SGLang" in first["remedy"]
 
 
-def test_a_lost_state_folder(site, run):
+def test_a_lost_state_folder(site, run, wheel):
+    """Also row 37: what looks like the patch is not taken for it. The wheel says what is pristine, and what is ours."""
     here = site()
+    before = listing(here.folder)
     assert run(here, *APPLY).exit_code == 0
     shutil.rmtree(here.folder / STATE)
     with untouched(here.folder):
         assert run(here, "status").json["outcome"] == "drifted"
         first = refused(run(here, *APPLY), ExitCode.CONFLICT, "foreign", "sglang/srt/")
-        assert "Reinstall SGLang" in first["remedy"]
-        assert run(here, "revert").json["outcome"] == "clean"
+        assert "--from-wheel" in first["remedy"]
+        first = refused(run(here, "revert"), ExitCode.CONFLICT, "state_lost", "is gone")
+        assert "--from-wheel" in first["remedy"]
+        refused(run(here, "revert", "--from-wheel", wheel(LATER)), ExitCode.USAGE, "usage", f"not of {VERSION}")
+    assert run(here, "revert", "--from-wheel", wheel(VERSION)).json["outcome"] == "clean"
+    assert {name: facts[2] for name, facts in listing(here.folder).items()} == {
+        name: facts[2] for name, facts in before.items()
+    }
 
 
 def test_a_file_that_is_a_link_elsewhere(site, run, tmp_path):
@@ -250,7 +258,7 @@ def powerless(run) -> Callable[..., dict]:
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
-            _drop_capabilities()
+            drop_capabilities()
             result = run(site, *args, shared=shared)
             with os.fdopen(writer, "w") as pipe:
                 pipe.write(result.stdout)
@@ -264,13 +272,6 @@ def powerless(run) -> Callable[..., dict]:
         return result
 
     return call
-
-
-def _drop_capabilities() -> None:
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
-    nothing = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: twice 32 bits each
-    if ctypes.CDLL(None, use_errno=True).capset(header, nothing):
-        os._exit(99)
 
 
 @pytest.fixture

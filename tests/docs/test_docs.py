@@ -39,6 +39,15 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert fragment in {slug(heading) for heading in headings}, f"{document.name} links to {link}"
 
 
+def test_the_tests_that_hold_a_guarantee_are_there() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "docs" / "guarantees.md").read_text("utf-8"))
+    assert len(named) > 50
+    for path, name in named:
+        assert re.search(rf"^ *(?:def|class) {name}" if name else "", (ROOT / path).read_text("utf-8"), flags=re.M), (
+            path
+        )
+
+
 def taught() -> tuple[str, str]:
     """The patchset and the program of docs/writing-a-patchset.md."""
     text = (ROOT / "docs" / "writing-a-patchset.md").read_text("utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,7 +55,7 @@ class TestApply:
         for path in (*CHANGED, RECORD):
             assert after[path][1] == before[path][1] and after[path][2] > before[path][2]
         assert after["tiny/alpha.py"][1] == 0o640 and after["tiny/sub/beta.py"][1] == 0o755
-        assert after[ADDED][1] == 0o644
+        assert after[ADDED][1] == (world.site / "tiny").stat().st_mode & 0o664
 
     def test_again_writes_nothing(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         world.apply()
@@ -159,7 +160,8 @@ class TestRevert:
         (world.site / path).write_bytes(b"mine = 1\n")
         edited = world.footprint()
         report = world.revert()
-        assert report.exit_code is ExitCode.CONFLICT and [item.path for item in report.diagnostics] == [path]
+        assert report.exit_code is ExitCode.CONFLICT
+        assert [(item.code, item.path) for item in report.diagnostics] == [("edited", ""), ("foreign", path)]
         assert world.footprint() == edited
         assert world.status() == "drifted"
         assert world.revert(discard_edits=True).exit_code is ExitCode.OK
@@ -301,8 +303,8 @@ class TestChanges:
         before = world.footprint()
         replace_all = transaction._Work.replace
 
-        def spoil(work: transaction._Work) -> None:
-            replace_all(work)
+        def spoil(work: transaction._Work, empty: Sequence[str]) -> None:
+            replace_all(work, empty)
             monkeypatch.setattr(transaction, "_digest", lambda path, real=transaction._digest: real(path)[::-1])
 
         monkeypatch.setattr(transaction._Work, "replace", spoil)

@@ -38,7 +38,10 @@ def holder(folder: Path) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("command", ["apply", "revert"])
 def test_a_second_run_is_refused_and_writes_nothing(world: World, command: str) -> None:
     before = world.footprint()
-    with locked(world.site / "tiny"), pytest.raises(Locked, match="another ddtree-patch is at work") as caught:
+    with (
+        locked(world.site / "tiny"),
+        pytest.raises(Locked, match=rf"another ddtree-patch \(process {os.getpid()}\)") as caught,
+    ):
         getattr(world, command)()
     assert caught.value.exit_code is ExitCode.LOCKED and "--lock-timeout" in caught.value.remedy
     assert world.footprint() == before

@@ -128,6 +128,9 @@ class World:
     def status(self) -> str:
         return inspecting.status(self.session(), check=False).outcome
 
+    def doctor(self) -> Report:
+        return inspecting.doctor(self.session())
+
     def recover(self) -> Diagnostic | None:
         """What every writing command does before anything else."""
         session = self.session()
@@ -139,15 +142,15 @@ class World:
     def footprint(self) -> Footprint:
         """Everything below the site: bytes, modes and times of files, and which folders there are."""
         found = {}
-        for target in sorted(self.site.rglob("*")):
-            name, status = target.relative_to(self.site).as_posix(), target.lstat()
-            if target.is_dir():
-                found[f"{name}/"] = (b"", stat.S_IMODE(status.st_mode), 0)
-            else:
-                ours = name.startswith(
-                    ".ddtree-patch/"
-                )  # rewritten with the same content when an application is undone
-                found[name] = (target.read_bytes(), stat.S_IMODE(status.st_mode), 0 if ours else status.st_mtime_ns)
+        for folder, folders, files in os.walk(self.site):
+            below = f"{folder}/".removeprefix(f"{self.site}/")
+            for name in folders:
+                found[f"{below}{name}/"] = (b"", stat.S_IMODE(os.lstat(f"{folder}/{name}").st_mode), 0)
+            for name in files:
+                path, status = f"{folder}/{name}", os.lstat(f"{folder}/{name}")
+                # what is ours is rewritten with the same content when an application is undone
+                when = 0 if below.startswith(".ddtree-patch/") else status.st_mtime_ns
+                found[below + name] = (Path(path).read_bytes(), stat.S_IMODE(status.st_mode), when)
         return found
 
     def contents(self) -> Mapping[str, bytes]:

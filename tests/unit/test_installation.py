@@ -228,12 +228,12 @@ class TestOwnership:
 
     def test_pep_668(self, tmp_path: Path) -> None:
         there = found(install(tmp_path))
-        managed = replace(there.interpreter, managed="[externally-managed]\nError=No.", sites=(str(tmp_path),))
+        managed = replace(there.interpreter, managed="[externally-managed]\nError=No.", managed_sites=(str(tmp_path),))
         inside = replace(there, interpreter=managed)
         (reason,) = reasons(inside)
         assert "externally managed" in reason
         assert reasons(inside, break_system=True) == []
-        outside = replace(there, interpreter=replace(managed, sites=("/elsewhere",)))
+        outside = replace(there, interpreter=replace(managed, managed_sites=("/elsewhere",)))
         assert reasons(outside) == []
         (error,) = installations.refusals(inside, allow_editable=True, break_system=False)
         assert "--break-system-packages" in error.remedy and error.detail == managed.managed
@@ -241,13 +241,17 @@ class TestOwnership:
     @pytest.mark.parametrize(("virtual", "managed"), [(False, "marked"), (True, "")])
     def test_the_marker_does_not_bind_virtual_environments(self, tmp_path: Path, virtual: bool, managed: str) -> None:
         (tmp_path / "EXTERNALLY-MANAGED").write_text("marked\n")
-        facts = {"prefix": "/venv" if virtual else "/usr", "base_prefix": "/usr", "stdlib": str(tmp_path)}
+        prefix = "/venv" if virtual else "/usr"
+        facts = {"prefix": prefix, "base_prefix": "/usr", "stdlib": str(tmp_path), "sites": [f"{prefix}/lib/site"]}
         assert interpreters.managed(facts) == managed
+        assert interpreters.managed_sites(facts) == (() if virtual else ("/usr/lib/site",))
 
     def test_every_reason_is_told(self, tmp_path: Path) -> None:
         there = found(install(tmp_path, direct_url={"vcs_info": {}}))
         broken = replace(
-            there, record=None, interpreter=replace(there.interpreter, managed="x", sites=(os.path.realpath(tmp_path),))
+            there,
+            record=None,
+            interpreter=replace(there.interpreter, managed="x", managed_sites=(os.path.realpath(tmp_path),)),
         )
         assert len(reasons(broken)) == 3
 

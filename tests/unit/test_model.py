@@ -11,6 +11,7 @@ import pytest
 from ddtree_patcher import errors
 from ddtree_patcher.model import (
     CheckOutcome,
+    DriftCause,
     ExitCode,
     FileStatus,
     InstallationStatus,
@@ -21,7 +22,7 @@ from ddtree_patcher.model import (
 )
 
 STATUSES = Path(__file__).resolve().parents[2] / "docs" / "statuses.md"
-VOCABULARIES = (StepOutcome, FileStatus, InstallationStatus, CheckOutcome, ReleaseVerdict)
+VOCABULARIES = (StepOutcome, FileStatus, InstallationStatus, DriftCause, CheckOutcome, ReleaseVerdict)
 WORDS = [
     *(word.value for kind in VOCABULARIES for word in kind),
     *(code.symbol for code in ExitCode),

@@ -106,6 +106,8 @@ def test_all_pass_on_what_was_planned(subject: Subject, failed: Failed) -> None:
     assert [item.id for item in static_checks(subject)] == [
         "compiles:pkg/kind.py",
         "compiles:pkg/new.py",
+        "style:pkg/kind.py",
+        "style:pkg/new.py",
         "imports:pkg/kind.py",
         "imports:pkg/new.py",
         "contract:one",
@@ -130,6 +132,30 @@ class TestCompiles:
 
     def test_fails_on_a_file_that_is_gone(self, failed: Failed) -> None:
         assert failed(paths=(*DESIRED, "pkg/gone.py"))["compiles:pkg/gone.py"] == "pkg/gone.py is missing"
+
+
+class TestStyle:
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            (
+                "from pkg.gone import dead\r\n\n\nclass Kind:\n    A = 1\n    B = 1\n",
+                r"other line ends than before: b'\r\n'",
+            ),
+            (
+                "from pkg.gone import dead\n\n\nclass Kind:\n    A = 1\r    B = 1\n",
+                r"other line ends than before: b'\r'",
+            ),
+            ("\ufefffrom pkg.gone import dead\n\n\nclass Kind:\n    A = 1\n    B = 1\n", "another byte-order mark"),
+            ("from pkg.gone import dead\n\n\nclass Kind:\n    A = 1\n    B = 1", "ends in another way"),
+        ],
+    )
+    def test_fails_on_a_file_that_is_not_written_as_it_was(self, failed: Failed, text: str, words: str) -> None:
+        """patch-package #191, milahu #26, OpenWA #987: mixed line ends, a lost mark, a last line without its end."""
+        assert words in failed({"pkg/kind.py": text})["style:pkg/kind.py"]
+
+    def test_an_added_file_has_its_own(self, failed: Failed) -> None:
+        assert "style:pkg/new.py" not in failed({"pkg/new.py": "\ufeffx = 1\r\n"})
 
 
 class TestImports:

@@ -12,11 +12,12 @@ import pytest
 from ddtree_patcher.digest import sha256
 from ddtree_patcher.errors import EnvironmentRefused, PatchError, UsageError
 from ddtree_patcher.model import ExitCode, PatchsetIdentity, StepOutcome, StepResult
-from ddtree_patcher.store import Entry, Journal, JournalEntry, State, Store, inside, write_output
+from ddtree_patcher.output import write_output
+from ddtree_patcher.store import Entry, Journal, JournalEntry, State, Store, inside
 
 A, B = sha256(b"a"), sha256(b"b")
 STATE = State(
-    patchset=PatchsetIdentity("p", "1", "d"),
+    patchset=PatchsetIdentity("p", "1", A),
     version="1.0",
     steps=(StepResult("one", StepOutcome.ALREADY, "v", ("pkg/f.py",), "it is so"),),
     files=(Entry("pkg/f.py", A, B, 5, 0o640), Entry("pkg/new.py", "", B)),
@@ -28,7 +29,10 @@ STATE = State(
 )
 JOURNAL = Journal(
     pid=7,
-    changes=(JournalEntry("pkg/f.py", A, B, 0o640, 5, "pkg/.f.py.tmp"), JournalEntry("pkg/gone.py", A, "")),
+    changes=(
+        JournalEntry("pkg/f.py", A, B, 0o640, 5, "pkg/.f.py.tmp"),
+        JournalEntry("pkg/gone.py", A, "", 0o644, 6, "pkg/.gone.py.tmp"),
+    ),
     folders=("pkg/made",),
     state=None,
 )
@@ -71,6 +75,14 @@ class TestState:
             lambda value: value["files"][0].update(pristine_mtime_ns="soon"),
             lambda value: value["steps"][0].update(outcome="skipped"),
             lambda value: value["files"][0].update(path="../f.py"),
+            lambda value: value["files"][0].update(pristine_sha256="../../../etc/passwd"),
+            lambda value: value["files"][0].update(patched_sha256=7),
+            lambda value: value["files"][0].update(pristine_mtime_ns=10**4000),
+            lambda value: value["files"][0].update(pristine_mtime_ns=float("inf")),
+            lambda value: value["files"][0].update(pristine_mode=0o100644),
+            lambda value: value["patchset"].update(digest=7),
+            lambda value: value["patchset"].update(id=["p"]),
+            lambda value: value["patchset"].update(version="\x1b[2J"),
             lambda value: value["files"][0].update(path="/etc/passwd"),
             lambda value: value["files"][0].update(path="pkg/../../f.py"),
             lambda value: value["files"][0].update(path=""),
@@ -102,7 +114,7 @@ class TestJournal:
         journal = Journal(JOURNAL.pid, JOURNAL.changes, JOURNAL.folders, store.raw_state())
         store.write_journal(journal)
         assert store.journal() == journal
-        store.write_journal(None)
+        store.end_journal()
         assert store.journal() is None
 
     @pytest.mark.parametrize(
@@ -182,10 +194,21 @@ class TestInside:
     def test_a_path_that_stays(self, path: str) -> None:
         assert inside(path) == path
 
-    @pytest.mark.parametrize("path", ["", "/a", "..", "../a", "a/../b", "a/..", "a\\b", "a\0b", "//a"])
+    @pytest.mark.parametrize(
+        "path", ["", "/a", "..", "../a", "a/../b", "a/..", "a\\b", "a\0b", "//a", ".", "./a", "a/", "a//b"]
+    )
     def test_a_path_that_leaves(self, path: str) -> None:
         with pytest.raises(ValueError, match="leaves the tree"):
             inside(path)
+
+    @pytest.mark.parametrize("path", ["a\nb", "\x1b[2Ja"])
+    def test_a_path_that_would_do_things_to_a_terminal(self, path: str) -> None:
+        with pytest.raises(ValueError, match="control characters"):
+            inside(path)
+
+    def test_a_path_that_no_file_can_have(self) -> None:
+        with pytest.raises(ValueError, match="surrogates not allowed"):
+            inside("a\ud800")
 
 
 class TestOutput:
