@@ -23,10 +23,7 @@ OTHER = "tiny/other.py"
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    world = World(tmp_path.resolve() / "world")
-    world.install()
-    world.write_patchset()
-    return world
+    return World.installed(tmp_path.resolve() / "world")
 
 
 @pytest.fixture

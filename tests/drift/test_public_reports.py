@@ -34,10 +34,7 @@ from transaction.world import ADDED, CHANGED, RECORD, World
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    world = World(tmp_path.resolve() / "world")
-    world.install()
-    world.write_patchset()
-    return world
+    return World.installed(tmp_path.resolve() / "world")
 
 
 def test_inside_a_git_repository_that_ignores_everything(world: World) -> None:

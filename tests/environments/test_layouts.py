@@ -24,10 +24,7 @@ from .places import Uv, ended
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path.resolve() / "world")
-    made.install()
-    made.write_patchset()
-    return made
+    return World.installed(tmp_path.resolve() / "world")
 
 
 class TestZipped:

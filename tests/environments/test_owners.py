@@ -24,10 +24,7 @@ root_alone = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give fi
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path.resolve() / "world")
-    made.install()
-    made.write_patchset()
-    return made
+    return World.installed(tmp_path.resolve() / "world")
 
 
 def give(folder: Path, owner: int, group: int) -> None:

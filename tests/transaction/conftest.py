@@ -14,10 +14,7 @@ def make_world(tmp_path: Path) -> MakeWorld:
     """``make_world(name)``: a package installed afresh, and a patchset that was not applied yet."""
 
     def make(name: str) -> World:
-        world = World(tmp_path.resolve() / name)
-        world.install()
-        world.write_patchset()
-        return world
+        return World.installed(tmp_path.resolve() / name)
 
     return make
 

@@ -67,6 +67,14 @@ class World:
     base: Path
     options: dict[str, object] = field(default_factory=dict)
 
+    @classmethod
+    def installed(cls, base: Path) -> World:
+        """A package that is installed, and a patchset for it."""
+        made = cls(base)
+        made.install()
+        made.write_patchset()
+        return made
+
     @property
     def site(self) -> Path:
         return self.base / "site"

@@ -19,10 +19,7 @@ TELL = "\nfrom pathlib import Path\n\nPath({marker!r}).write_text('run')\n"
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path.resolve() / "world")
-    made.install()
-    made.write_patchset()
-    return made
+    return World.installed(tmp_path.resolve() / "world")
 
 
 @pytest.fixture

@@ -25,10 +25,7 @@ FILES = ["state.json", "journal.json"]
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path.resolve() / "world")
-    made.install()
-    made.write_patchset()
-    return made
+    return World.installed(tmp_path.resolve() / "world")
 
 
 def bytes_read(work: Callable[[], object]) -> int:

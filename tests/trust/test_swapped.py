@@ -20,10 +20,7 @@ MARK = "ddtree-patch"  # in the name of every temporary file beside a source
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path.resolve() / "world")
-    made.install()
-    made.write_patchset()
-    return made
+    return World.installed(tmp_path.resolve() / "world")
 
 
 @pytest.fixture
