@@ -157,6 +157,26 @@ _CODES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file that came near to one that was wanted, with the code around it."""
+
+    path: str  # relative to the folder that holds the package
+    line: int  # 1-based
+    score: float = 1.0  # 0..1, 1 for places that match in full
+    context: tuple[tuple[int, str], ...] = ()  # line numbers and their text, in order; ``line`` is among them
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the snapshots say of a place that is wanted, by release; empty where they say nothing."""
+
+    last_matched: str = ""  # the last known release in which the step found its place
+    first_failed: str = ""  # the first after it in which it does not: a known one, or the installed version
+    moved_to: str = ""  # the file in which the symbol lives now
+    moved_since: str = ""  # the first known release in which it lives there
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One thing that a person should know, and what to do about it."""
 
@@ -168,6 +188,9 @@ class Diagnostic:
     step: str = ""  # empty when it is not about one step
     path: str = ""  # relative to the folder that holds the package; empty when not about one file
     line: int = 0  # 1-based; 0 when not about one line
+    expected: str = ""  # the shape of code that was looked for; empty when it is not about a place in the code
+    candidates: tuple[Place, ...] = ()  # the places that came near, best first
+    history: History = History()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from ..model import CheckResult, Diagnostic, ReleaseResult, Report, StepResult
+from ..model import CheckResult, Diagnostic, Place, ReleaseResult, Report, StepResult
 
 
 def envelope(report: Report) -> dict[str, Any]:
@@ -67,7 +67,19 @@ def _checks(checks: Iterable[CheckResult]) -> list[dict[str, Any]]:
 
 
 def _diagnostics(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
-    return [{**asdict(item), "severity": item.severity.value} for item in diagnostics]
+    return [
+        {
+            **asdict(item),
+            "severity": item.severity.value,
+            "candidates": [_place(place) for place in item.candidates],
+        }
+        for item in diagnostics
+    ]
+
+
+def _place(place: Place) -> dict[str, Any]:
+    context = [{"line": line, "text": text} for line, text in place.context]
+    return {"path": place.path, "line": place.line, "score": place.score, "context": context}
 
 
 def _release(item: ReleaseResult) -> dict[str, Any]:
