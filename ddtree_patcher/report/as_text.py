@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..model import Cell, CheckOutcome, CheckResult, Diagnostic, ExitCode, FileState, Report, Severity, StepResult
-from . import matrix_text
+from . import diff_text, matrix_text
 
 _GOOD = {"applied", "already", "upstreamed", "not_needed", "passed", "pristine", "patched", "clean", "ok"}
 _ROOMY = 110  # columns from which digests do not fold paths
@@ -28,7 +28,7 @@ def render(report: Report, console: Console, *, verbose: bool = False, quiet: bo
         if report.releases:
             matrix_text.draw(report, console, verbose=verbose)
         _installation(report, console)
-        _extra(report, console)
+        _extra(report, console, verbose=verbose)
         if "meaning" not in report.extra:  # said there, with what changed
             _steps(report.steps, console)
         _files(report.files, console, verbose=verbose)
@@ -159,10 +159,10 @@ def _diagnostic(item: Diagnostic, console: Console) -> None:
         console.print(Text.assemble(("  remedy: ", "green"), item.remedy), soft_wrap=True)
 
 
-def _extra(report: Report, console: Console) -> None:
+def _extra(report: Report, console: Console, *, verbose: bool) -> None:
     extra = report.extra
-    if "changes" in extra:
-        _diff(report, console)
+    if "meaning" in extra:
+        diff_text.draw(report, console, verbose=verbose)
     if "recorded_files" in extra:
         console.print(f"state folder: {extra['state_dir']}", soft_wrap=True)
         console.print(f"{extra['recorded_files']} files recorded, {extra['foreign_files']} of them differ from RECORD")
@@ -176,31 +176,6 @@ def _extra(report: Report, console: Console) -> None:
         for row in snapshots:
             table.add_row(*(str(value) for value in row.values()))
         console.print(table)
-
-
-def _diff(report: Report, console: Console) -> None:
-    snapshot = report.extra["snapshot"]
-    assert isinstance(snapshot, dict)
-    console.print(
-        f"compared with the snapshot of {snapshot['version']} ({snapshot['chosen']}): "
-        f"{snapshot['agreement']:.1%} of its symbols are the same"
-    )
-    changes, meaning = report.extra["changes"], report.extra["meaning"]
-    assert isinstance(changes, list) and isinstance(meaning, list)
-    for row in changes:
-        place = f"{row['path']}" + (f":{row['line']}" if row["line"] else "")
-        line = Text.assemble((f"{row['change']:<12}", "yellow"), f" {row['symbol'] or '(file)'}  ", (place, "dim"))
-        if row["moved_to"]:
-            line.append(f" -> {row['moved_to']}")
-        elif row["before"] != row["after"]:
-            line.append(f"  {row['before']} -> {row['after']}", style="dim")
-        console.print(line, soft_wrap=True)
-    if not changes:
-        console.print("no symbol differs", style="green")
-    console.print()
-    for row in meaning:
-        changed = f"; changed: {', '.join(row['changed_symbols'])}" if row["changed_symbols"] else ""
-        console.print(f"{row['step']:<14} {row['verdict']}{changed}", soft_wrap=True, highlight=False)
 
 
 def _colour_diff(text: str, console: Console) -> None:
