@@ -42,7 +42,7 @@ LAYERS = (
         "wheels",
     ),
     ("installation", "patchset", "spans", "store"),
-    ("shape", "sentinels", "contract", "pristine", "variants", "planner"),
+    ("attestation", "shape", "sentinels", "contract", "pristine", "variants", "planner"),
     ("transaction",),
     ("verification",),
     ("operations",),
