@@ -175,7 +175,7 @@ class Place:
 
     path: str  # relative to the folder that holds the package
     line: int  # 1-based
-    score: float = 1.0  # 0..1, 1 for places that match in full
+    score: float = 1.0  # 0..1, 1 for places that match in full; 0: where it was looked for, and nothing comes near
     context: tuple[tuple[int, str], ...] = ()  # line numbers and their text, in order; ``line`` is among them
 
 

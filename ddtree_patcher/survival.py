@@ -27,6 +27,15 @@ class Survival:
     patchset: str = ""
     steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
+    def variant(self, step: str, release: str) -> str:
+        """The variant by which the step found its place in a release; empty where it did not, or nothing is known."""
+        return self.steps.get(step, {}).get(release, "")
+
+    def is_older(self, step: str, variant: str, release: str) -> bool:
+        """Whether that variant is one of releases before this one, and of none from it on."""
+        having = [Version(name) for name, found in self.steps.get(step, {}).items() if found == variant]
+        return bool(having) and max(having) < Version(release)
+
     def history(self, step: str, version: str, *, published: bool = False) -> History:
         """Up to which release the step found its place, for a tree that says it is ``version`` and has it not.
 

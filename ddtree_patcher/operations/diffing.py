@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..fingerprint import MODULE, SymbolKind
 from ..model import Diagnostic, ExitCode, Report, Severity
-from ..planner import draft
+from ..planner import Draft, draft
 from ..pristine import Pristine
 from ..signatures import differences
 from ..snapshot import Absent, FileFingerprint, Snapshot, bundled, capture, load, of_release
@@ -17,8 +17,10 @@ from ..snapshot_compare import ChangeKind, Match, SymbolChange, compare, nearest
 from ..survival import Survival
 from ..survival import bundled as survival_of
 from ..tree import Tree
+from .known_variants import hold_back
 from .prospects import Outlook, concerns, outlooks
 from .session import Session
+from .standing import Standing, build_of, judge_release
 
 # Holds upstream source: out of reach of git and of what is packaged.
 TEXTS = ".snapshots"
@@ -33,7 +35,7 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     current = capture(installation.distribution, version, snapshot.files, look.read, known=snapshot)
     changes = compare(snapshot, current)
     patchset = session.loaded.patchset
-    made = draft(patchset, Tree(look.read))
+    made = _planned(session, look)
     steps = outlooks(patchset, made.steps, made.diagnostics, _variants_on(session, snapshot))
     extra: dict[str, object] = {
         "snapshot": {
@@ -61,6 +63,17 @@ def _choose(session: Session, wanted: str, look: Pristine) -> tuple[Match, str]:
     if same:
         return nearest(same, look.read), "version"
     return nearest(known, look.read), "nearest"
+
+
+def _planned(session: Session, look: Pristine) -> Draft:
+    """The steps as ``plan`` sees them: one that lost the shape of the nearest release is held back."""
+    patchset, pristine = session.loaded.patchset, Tree(look.read)
+    made = draft(patchset, pristine)
+    release = judge_release(build_of(session.installation, look, patchset.supports), look.glance, allow_drift=True)
+    if release.standing is Standing.MIXED:
+        return made
+    nearest = release.nearest or session.installation.version
+    return hold_back(made, patchset, survival_of(session.loaded.folder), nearest, pristine)
 
 
 def _identical(snapshot: Snapshot, current: Snapshot) -> dict[str, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..codemods import AddFile
 from ..fingerprint import MODULE
-from ..model import Diagnostic, StepOutcome, StepProspect, StepResult
+from ..model import Diagnostic, Severity, StepOutcome, StepProspect, StepResult
 from ..patchset import Patchset, Step, Variant
 from ..snapshot_compare import ChangeKind, SymbolChange
 
@@ -37,10 +37,23 @@ def outlooks(
         there = variant_there(here.id)
         if there and there not in {variant.name for variant in declared.variants}:
             there = None  # what is remembered is of another version of the patchset
-        why = next((item for item in reasons if item.step == here.id), None) if here.outcome.is_conflict else None
+        why = _reason(declared, here, steps, reasons) if here.outcome.is_conflict else None
         word, touches = prospect(declared, here, there), touched(declared, here, there)
         found.append(Outlook(here.id, word, here, there, touches, why))
     return tuple(found)
+
+
+def _reason(
+    step: Step, here: StepResult, steps: Sequence[StepResult], reasons: Sequence[Diagnostic]
+) -> Diagnostic | None:
+    """Why a step has no place: what the plan says of it, else the steps that it waits for."""
+    waits = [item.id for item in steps if item.id in step.requires and item.outcome.is_conflict]
+    for item in reasons:
+        if item.step == step.id:
+            return item
+    if here.outcome is not StepOutcome.BLOCKED_BY:
+        return None
+    return Diagnostic(here.outcome.value, Severity.NOTE, f"{step.id} waits for {', '.join(waits)}", step=step.id)
 
 
 def prospect(step: Step, here: StepResult, there: str | None) -> StepProspect:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -14,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..model import Cell, CheckOutcome, CheckResult, Diagnostic, ExitCode, FileState, Report, Severity, StepResult
-from . import diff_text, matrix_text
+from ..model import Cell, CheckOutcome, CheckResult, ExitCode, FileState, Report, Severity, StepResult
+from . import diagnostic_text, diff_text, matrix_text
 
 _GOOD = {"applied", "already", "upstreamed", "not_needed", "passed", "pristine", "patched", "clean", "ok"}
 _ROOMY = 110  # columns from which digests do not fold paths
@@ -36,7 +35,7 @@ def render(report: Report, console: Console, *, verbose: bool = False, quiet: bo
             _checks(report.checks, console, verbose=verbose)
     for item in report.diagnostics:
         if not quiet or item.severity is Severity.ERROR:
-            _diagnostic(item, console)
+            diagnostic_text.draw(item, console)
     console.print(_closing(report), highlight=False, soft_wrap=True)
 
 
@@ -137,26 +136,6 @@ def _cell(value: Cell) -> Text:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shown(text: str) -> str:
-    """Text of unknown origin (a path, a line of code) that tells a terminal nothing: control characters as escapes."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
-
-
-def _diagnostic(item: Diagnostic, console: Console) -> None:
-    summary, detail, remedy, path = map(_shown, (item.summary, item.detail, item.remedy, item.path))
-    item = replace(item, summary=summary, detail=detail, remedy=remedy, path=path)
-    style = {"error": "bold red", "warning": "yellow", "note": "cyan"}[item.severity.value]
-    place = f"{item.path}:{item.line}" if item.path and item.line else item.path
-    console.print()
-    console.print(Text.assemble((f"{item.severity} [{item.code}] ", style), item.summary), soft_wrap=True)
-    if place and place not in item.summary:
-        console.print(Text(f"  at {place}", style="dim"), soft_wrap=True)
-    for line in item.detail.splitlines():
-        console.print(Text(f"  {line}"), soft_wrap=True)
-    if item.remedy:
-        console.print(Text.assemble(("  remedy: ", "green"), item.remedy), soft_wrap=True)
 
 
 def _extra(report: Report, console: Console, *, verbose: bool) -> None:

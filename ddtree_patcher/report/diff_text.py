@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..model import Report, StepProspect
+from .diagnostic_text import shown as printable
 
 Row = Mapping[str, Any]
 
@@ -56,7 +58,8 @@ def _headline(report: Report, snapshot: Row, console: Console) -> None:
         line.append(" (no snapshot has this version; the nearest one by content)")
     console.print(_hanging("", line, 0, console))
     files, same = int(snapshot["files"]), int(snapshot["identical_files"])
-    symbols = f"{snapshot['agreement']:.1%} of the snapshot's symbols are the same"
+    share = math.floor(snapshot["agreement"] * 1000) / 10  # 100 % is said where all are
+    symbols = f"{share:.1f}% of the snapshot's symbols are the same"
     line = Text(f"{symbols}; {same} of {files} watched files {'is' if same == 1 else 'are'} the same byte for byte.")
     console.print(_hanging("", line, 0, console))
 
@@ -169,7 +172,9 @@ def _how(row: Row, prospect: StepProspect, before: str) -> str:
         return f": on {before} by {there}"
     if prospect is StepProspect.NEEDS_WORK:
         place = f"{row['path']}:{row['line']}" if row["path"] and row["line"] else row["path"]
-        return f": {_plain(row['outcome'])}{' at ' + place if place else ''}{_past(there, before)}. {row['reason']}"
+        reason = row["reason"].removeprefix(f"{row['step']}: ")
+        where = f" at {place}" if place else ""
+        return f": {_plain(row['outcome'])}{where}{_past(there, before)}{f'. {reason}' if reason else ''}"
     return ""
 
 
@@ -197,6 +202,7 @@ def _name(symbol: str) -> str:
 
 def _hanging(margin: str, line: Text, width: int, console: Console) -> Text:
     """A name in the margin, and beside it lines that end within the terminal, without spaces up to its edge."""
+    line.plain = printable(line.plain)  # names and signatures are a snapshot's, which may be anybody's file
     lines = line.wrap(console, max(console.width - width, 20))
     text = Text()
     for number, part in enumerate(lines):

@@ -107,6 +107,23 @@ def test_a_downgrade_is_the_same_read_backwards(diff: Callable[[str, str], Diff]
     assert (branch["snapshot_variant"], branch["variant"]) == ("overlap", "dflash_worker")
 
 
+def test_what_plan_would_hold_back_needs_work(tree: Callable[..., Path], run_here: Any) -> None:
+    """A statement that tells this release's shape from an older one was rewritten: neither command takes the older."""
+    site = tree("0.5.18")
+    worker = site / WORKER_V2
+    before, after = b"        if batch.return_logprob:\n", b"        if batch.return_logprob is True:\n"
+    assert worker.read_bytes().count(before) == 1
+    worker.write_bytes(worker.read_bytes().replace(before, after))
+    found = Diff(run_here("--root", site, "diff").expect(0).json)
+    assert found.steps_that("needs_work") == {"worker-branch", "node-commit"}
+    planned = run_here("--root", site, "plan").expect(4).outcomes
+    assert planned == {name: row["outcome"] for name, row in found.steps.items()}
+    branch, waits = found.steps["worker-branch"], found.steps["node-commit"]
+    assert (branch["path"], branch["snapshot_variant"]) == (WORKER_V2, "overlap_logprobs")
+    assert after in worker.read_bytes().splitlines(True)[branch["line"] - 1]
+    assert waits["reason"] == "node-commit waits for worker-branch"
+
+
 def test_on_a_terminal_of_60_columns(shared_tree: Callable[[str], Path], run_cli: Any) -> None:
     site = shared_tree("0.5.13.post1")
     done = run_cli("--format", "text", "--root", site, "diff", "--snapshot", "0.5.14", env={"COLUMNS": "60"}).expect(0)

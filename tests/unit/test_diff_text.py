@@ -117,7 +117,7 @@ def test_other_changes_are_one_line_and_a_list_with_v() -> None:
 
 
 def test_each_prospect_is_said_in_words() -> None:
-    conflict = {"outcome": "anchor_missing", "path": A, "line": 5, "reason": "why: cannot find x"}
+    conflict = {"outcome": "anchor_missing", "path": A, "line": 5, "reason": "e: cannot find x"}
     rows = [
         step("a", "still_fits", "v", "v"),
         step("b", "fits_by_another_variant", changed_symbols=[f"{A}:f", f"{B}:f", f"{A}:<module>"]),
@@ -130,26 +130,28 @@ def test_each_prospect_is_said_in_words() -> None:
         step("i", "upstreamed"),
         step("k", "not_needed"),
         step("l", "needs_work", "", there=None, outcome="blocked_by", reason="waits"),
+        step("m", "needs_work", "", there=None, outcome="not_roundtrippable"),
     ]
     assert {row["prospect"] for row in rows} == {item.value for item in StepProspect}
     text = drawn([], rows)
     assert (
-        "What that means for the steps: 1 still fits, 1 fits by another variant, 2 fit, 3 need work, "
+        "What that means for the steps: 1 still fits, 1 fits by another variant, 2 fit, 4 need work, "
         "1 needed since, 1 no longer needed, 1 upstreamed, 1 not needed"
     ) in " ".join(text.split())
-    assert text.partition("1 not needed\n\n")[2].splitlines()[:12] == [
+    assert text.partition("1 not needed\n\n")[2].splitlines()[:13] == [
         "a  still fits, by v",
         "b  fits by another variant: by old on 1.0, by new here",
         "   changed: f, (module) of a.py",
         "c  fits, by new (how on 1.0, is not known)",
         "d  fits, by new (it did not fit 1.0)",
-        "e  needs work: anchor missing at pkg/a.py:5 (on 1.0 by old). why: cannot find x",
+        "e  needs work: anchor missing at pkg/a.py:5 (on 1.0 by old). cannot find x",
         "f  needs work: file missing (as on 1.0). why",
         "g  needed since: it had nothing to do on 1.0; here by new",
         "h  no longer needed: on 1.0 by old",
         "i  upstreamed",
         "k  not needed",
         "l  needs work: blocked by. waits",
+        "m  needs work: not roundtrippable",
     ]
 
 
@@ -171,6 +173,16 @@ def test_no_line_is_wider_than_the_terminal_or_ends_in_spaces(width: int) -> Non
     mine = text.partition("Python 3.11)\n")[2].rpartition("\ndiff: ok")[0].splitlines()
     assert len(mine) > 30
     assert [line for line in mine if len(line) > width or line != line.rstrip()] == []
+
+
+def test_all_but_all_is_not_all() -> None:
+    assert "99.9% of the snapshot's symbols" in drawn([], [], agreement=0.9999)
+    assert "100.0% of the snapshot's symbols" in drawn([], [], agreement=1.0)
+
+
+def test_a_snapshot_tells_a_terminal_nothing() -> None:
+    text = drawn([change("added", "f\x1b[2J", after="(a='\x1b]0;x\x07')")], [])
+    assert "f\\x1b[2J" in text and "\x1b" not in text and "\x07" not in text
 
 
 def test_signatures_are_no_markup() -> None:

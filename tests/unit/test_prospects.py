@@ -102,6 +102,15 @@ def test_the_reason_of_a_conflict_is_that_of_its_step() -> None:
     )
 
 
+def test_a_step_that_waits_says_for_which() -> None:
+    """A step that is held back by what it needs has no diagnostic of its own."""
+    waiting = Step("two", "", "", (NEW,), requires=("one",))
+    patchset = Patchset("p", "1", "", "pkg", "pkg", ">=1", (STEP, waiting))
+    steps = (StepResult("one", MISSING), StepResult("two", StepOutcome.BLOCKED_BY, "new"))
+    reason = outlooks(patchset, steps, (), {}.get)[1].reason
+    assert reason is not None and reason.summary == "two waits for one"
+
+
 def test_a_variant_that_the_patchset_no_longer_has_is_not_believed() -> None:
     patchset = Patchset("p", "1", "", "pkg", "pkg", ">=1", (STEP,))
     (found,) = outlooks(patchset, (StepResult("one", PENDING, "new"),), (), {"one": "renamed"}.get)
