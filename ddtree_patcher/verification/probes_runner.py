@@ -12,7 +12,8 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..model import Cell, CheckOutcome, CheckResult, Tier
@@ -61,6 +62,16 @@ def run_probe(
         return _results(tier, ended.answer)
     except (LookupError, TypeError, ValueError):
         return (_no_answer(tier, program, "its answer cannot be read", ended.errors, started),)
+
+
+@contextmanager
+def kept_bytecode() -> Iterator[str]:
+    """A folder for the bytecode of programs that run on one tree: the one that the caller's environment names, or ours.
+
+    Ours does not outlive this.
+    """
+    with tempfile.TemporaryDirectory(prefix="ddtree-patch-bytecode-", ignore_cleanup_errors=True) as folder:
+        yield os.environ.get(BYTECODE_VARIABLE) or folder
 
 
 def _environment(scratch: str, bytecode: str) -> Mapping[str, str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..model import CheckOutcome, CheckResult, Tier
 from .names import module_name
-from .probes_runner import BYTECODE_VARIABLE, IMPORTS, run_probe
+from .probes_runner import IMPORTS, kept_bytecode, run_probe
 from .supervisor import Say
 
 IMPORT_LIMIT = 120.0  # seconds for one module
@@ -34,8 +32,7 @@ def running_checks(target: Target, upto: Tier, before: Sequence[CheckResult], sa
     tiers = [tier for tier in Tier if Tier.STATIC.rank < tier.rank <= upto.rank]
     if not tiers:
         return ()
-    with tempfile.TemporaryDirectory(prefix="ddtree-patch-bytecode-", ignore_cleanup_errors=True) as folder:
-        bytecode = os.environ.get(BYTECODE_VARIABLE) or folder
+    with kept_bytecode() as bytecode:
         for tier in tiers:
             results += _tier(target, tier, [*before, *results], say, bytecode)
     return tuple(results)
