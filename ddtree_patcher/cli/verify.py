@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from typing import BinaryIO
-
 import click
 
 from ..model import Report, Tier
 from ..operations.session import Session
-from .options import TIERS, tier
+from .options import TIERS, outputs, tier
 from .run import run
 
 
@@ -14,9 +12,9 @@ from .run import run
 @click.option("--tier", "upto", type=TIERS, default="smoke", show_default=True, help="How far to verify.")
 @click.option("--require", "required", type=TIERS, help="Fail unless this tier (and those before it) ran and passed.")
 @click.option("--hybrid", is_flag=True, help="With e2e: run the checks of hybrid targets (recurrent layers) instead.")
-@click.option("--junit", type=click.File("wb", lazy=True), metavar="FILE", help="Write the checks as JUnit XML.")
+@outputs
 @click.pass_context
-def command(ctx: click.Context, upto: str, required: str | None, hybrid: bool, junit: BinaryIO | None) -> None:
+def command(ctx: click.Context, upto: str, required: str | None, hybrid: bool) -> None:
     """Check that what was applied is there and works. Writes nothing into the installation.
 
     Each tier includes those before it, and is not run when one of them failed:
@@ -39,11 +37,6 @@ def command(ctx: click.Context, upto: str, required: str | None, hybrid: bool, j
     def work(session: Session) -> Report:
         from ..operations.verifying import verify
 
-        report = verify(session, Tier(upto), tier(required), ("--hybrid",) if hybrid else ())
-        if junit is not None:
-            from ..report import as_junit
-
-            junit.write(as_junit.render(report))
-        return report
+        return verify(session, Tier(upto), tier(required), ("--hybrid",) if hybrid else ())
 
     run(ctx, "verify", work)
