@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
 from pathlib import PurePosixPath
 
-from ..model import CheckOutcome, CheckResult, Diagnostic, Report, Severity
+from ..model import CheckOutcome, CheckResult, Diagnostic, History, Place, Report, Severity
 
 _NUMBERS = re.compile(r"(?<=:)\d+|\b(?<=line )\d+")  # of lines: they move while the finding stays the same
 Portable = Callable[[str], str]
@@ -71,8 +71,16 @@ def portable_in(report: Report) -> Portable:
 
 
 def _portable_diagnostic(item: Diagnostic, portable: Portable) -> Diagnostic:
-    summary, detail, remedy, path = map(portable, (item.summary, item.detail, item.remedy, item.path))
-    return replace(item, summary=summary, detail=detail, remedy=remedy, path=path)
+    names = ("summary", "detail", "remedy", "path", "expected")
+    texts = {name: portable(getattr(item, name)) for name in names}
+    places = (_portable_place(place, portable) for place in item.candidates)
+    history = History(*map(portable, astuple(item.history)))
+    return replace(item, **texts, candidates=tuple(places), history=history)
+
+
+def _portable_place(place: Place, portable: Portable) -> Place:
+    context = tuple((line, portable(text)) for line, text in place.context)
+    return replace(place, path=portable(place.path), context=context)
 
 
 def _failed(report: Report) -> Iterator[Diagnostic]:

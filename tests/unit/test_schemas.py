@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 import pytest
-import schemas
 from jsonschema import Draft202012Validator
 
+import schemas
 from ddtree_patcher import resources
 from ddtree_patcher.cli import main
 from ddtree_patcher.fingerprint import SymbolKind
