@@ -44,7 +44,7 @@ def _code_quality(report: Report) -> bytes:
 def _markdown(report: Report) -> bytes:
     from ..report import as_markdown
 
-    return as_markdown.render(report).encode()
+    return as_markdown.render(report).encode("utf-8", "backslashreplace")
 
 
 _RENDERERS: Mapping[str, Callable[[Report], bytes]] = {
@@ -76,8 +76,8 @@ def write_outputs(ctx: click.Context, report: Report) -> Report:
     for form, path in ctx.meta.get(_KEY, {}).items():
         try:
             write_output(path, _RENDERERS[form](report))
-        except PatchError as error:
-            report = _without(report, error.summary)
+        except (PatchError, OSError) as error:
+            report = _without(report, str(error))
     return report
 
 
@@ -155,6 +155,11 @@ def on_github(shared: Mapping[str, Any]) -> bool:
     return os.environ.get("GITHUB_ACTIONS") == "true" and not shared["no_github"]
 
 
+def harmless(message: str, shared: Mapping[str, Any]) -> str:
+    """A line of progress. GitHub's runner takes what follows ``##[`` for a command, wherever in a line it stands."""
+    return message.replace("##[", "## [") if on_github(shared) else message
+
+
 @contextmanager
 def no_commands(shared: Mapping[str, Any]) -> Iterator[None]:
     """A report for people quotes files and programs: nothing in it is a command for GitHub's runner."""
@@ -183,5 +188,5 @@ def tell_github(report: Report, shared: Mapping[str, Any]) -> None:
         try:
             taken = os.stat(path).st_size if os.path.exists(path) else 0
             append_output(Path(path), as_github.summary(report, as_github.LIMIT - taken))
-        except PatchError as error:
-            click.echo(f"the step summary is missing: {error.summary}", err=True)
+        except (PatchError, OSError) as error:
+            click.echo(f"the step summary is missing: {error}", err=True)

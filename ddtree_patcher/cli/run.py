@@ -15,7 +15,7 @@ import click
 from ..errors import EnvironmentRefused, PatchError
 from ..model import Diagnostic, ExitCode, Report, Severity
 from ..operations.session import Options, Session
-from .outputs import Events, events, no_commands, tell_github, write_outputs
+from .outputs import Events, events, harmless, no_commands, tell_github, write_outputs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +41,7 @@ def _report(ctx: click.Context, command: str, work: Work, told: Events, show: Ca
 
     def say(message: str) -> None:
         told.say(message)
-        show(message)
+        show(harmless(message, shared))
 
     with _no_collector():
         session = Session(

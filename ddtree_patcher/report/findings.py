@@ -71,11 +71,12 @@ def portable_in(report: Report) -> Portable:
 
 
 def _portable_diagnostic(item: Diagnostic, portable: Portable) -> Diagnostic:
-    names = ("summary", "detail", "remedy", "path", "expected")
-    texts = {name: portable(getattr(item, name)) for name in names}
+    summary, detail, remedy = map(portable, (item.summary, item.detail, item.remedy))
+    path, expected = portable(item.path), portable(item.expected)
     places = (_portable_place(place, portable) for place in item.candidates)
     history = History(*map(portable, astuple(item.history)))
-    return replace(item, **texts, candidates=tuple(places), history=history)
+    said = replace(item, summary=summary, detail=detail, remedy=remedy, path=path, expected=expected)
+    return replace(said, candidates=tuple(places), history=history)
 
 
 def _portable_place(place: Place, portable: Portable) -> Place:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,3 +107,21 @@ def test_a_summary_that_is_full_already_stays_below_the_limit(run: Run, tmp_path
     (tmp_path / "summary.md").write_bytes(b"x" * (1024 * 1024 - 100))
     assert run("plan").code == 6
     assert 1024 * 1024 - 100 <= (tmp_path / "summary.md").stat().st_size <= 1024 * 1024
+
+
+def test_progress_forges_nothing(run_here: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ddtree_patcher.operations import inspecting
+
+    def doctor(session: Any) -> Any:
+        session.options.say("smoke: a server said ##[error]forged")
+        return before(session)
+
+    before = inspecting.doctor
+    monkeypatch.setattr(inspecting, "doctor", doctor)
+    (tmp_path / "sglang").mkdir()
+    (tmp_path / "sglang" / "__init__.py").touch()
+    for state, names in (("false", ["error"]), ("true", ["error"])):
+        monkeypatch.setenv("GITHUB_ACTIONS", state)
+        told = github_runner.commands(run_here("--root", tmp_path, "doctor").expect(6).stderr)
+        forged = [item for item in told if "forged" in item.message]
+        assert [item.name for item in forged] == (names if state == "false" else [])
