@@ -244,6 +244,11 @@ class CheckResult:
     seconds: float = 0.0
     rows: tuple[Row, ...] = ()  # what it measured; empty for most checks
 
+    @property
+    def complaint(self) -> str:
+        """The summary of the diagnostic that says that it failed."""
+        return f"{self.tier} check {self.id} failed"
+
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
@@ -257,6 +262,9 @@ class ReleaseResult:
     steps: tuple[StepResult, ...] = ()  # empty for a release that is refused
     checks: tuple[CheckResult, ...] = ()  # the static ones; empty unless every step has its place
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+Result = StepResult | CheckResult | ReleaseResult  # what a command comes to, one by one
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def folder(name: str) -> Path:
-    """``patchsets`` or ``snapshots``."""
+    """``patchsets``, ``snapshots`` or ``docs`` (of which a wheel has what the tool itself quotes)."""
     package = Path(__file__).resolve().parent
     packaged = package / f"_{name}"
     return packaged if packaged.is_dir() else package.parent / name

@@ -25,11 +25,13 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 import fetch_wheels
+import schemas
 import wheel_tree
 from ddtree_patcher.verification.probes_runner import BYTECODE_VARIABLE
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STATE_VARIABLE = "DDTREE_PATCH_STATE_DIR"
+OURS = (STATE_VARIABLE, "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY")  # what the tool reads, and a test sets itself
 SHARED_TREES = "sglang-trees"  # in the folder of a test session, for all of its workers
 BYTECODE = "sglang-bytecode"  # likewise
 WATCHED = "sglang/srt/"  # where the files lie that the patchset, and hence a test, may edit
@@ -45,11 +47,14 @@ class Result:
 
     @cached_property
     def json(self) -> Any:
-        """The report. Fails, with all that was printed, where standard output is not exactly one JSON object."""
+        """The report. Fails where standard output is not exactly one JSON object, or not as its schema says."""
         try:
-            return json.loads(self.stdout)
+            value = json.loads(self.stdout)
         except ValueError:
             pytest.fail(f"not JSON: {self.stdout}\n{self.stderr}")
+        if found := schemas.complaints(value):
+            pytest.fail("the report is not as docs/schema says:\n" + "\n".join(found))
+        return value
 
     @property
     def codes(self) -> list[str]:
@@ -174,7 +179,8 @@ def run_here(monkeypatch: pytest.MonkeyPatch) -> RunCli:
     """``run_here(*args)``: the same command line inside this process: faster, and what it calls can be replaced."""
     from ddtree_patcher.cli import main
 
-    monkeypatch.delenv(STATE_VARIABLE, raising=False)
+    for name in OURS:
+        monkeypatch.delenv(name, raising=False)
 
     def run(*args: str | os.PathLike[str]) -> Result:
         code: object = 0
@@ -200,7 +206,7 @@ def sglang_python() -> str:
 
 
 def _clean_environment() -> Mapping[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in (STATE_VARIABLE, "PYTHONPATH")}
+    return {name: value for name, value in os.environ.items() if name not in (*OURS, "PYTHONPATH")}
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -122,6 +122,19 @@ def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
     default=0.0,
     help="Wait this long for another run [0].",
 )
+@click.option(
+    "--events",
+    metavar="FILE",
+    default="",
+    help="Write what happens to FILE (- is standard error) as it happens, a JSON object a line.",
+)
+@click.option(
+    "--no-github",
+    is_flag=True,
+    envvar="DDTREE_PATCH_NO_GITHUB",
+    show_envvar=True,
+    help="Write no annotations and no step summary, also where GITHUB_ACTIONS is set.",
+)
 @click.option("--allow-editable", is_flag=True, help="Patch an editable or VCS installation: somebody's source tree.")
 @click.option("--break-system-packages", is_flag=True, help="Patch an externally managed interpreter (PEP 668).")
 @click.option(

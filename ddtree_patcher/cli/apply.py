@@ -4,7 +4,7 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
-from .options import TIERS, selection, tier
+from .options import TIERS, outputs, selection, tier
 from .run import run
 
 
@@ -20,6 +20,7 @@ from .run import run
 )
 @click.option("--require", "required", type=TIERS, help="Fail unless this tier (and those before it) ran and passed.")
 @selection
+@outputs
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -4,6 +4,7 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
+from .options import outputs
 from .run import run
 
 
@@ -18,6 +19,7 @@ from .run import run
 )
 @click.option("--text", is_flag=True, help="A unified diff too, where a full-text snapshot was captured.")
 @click.option("--exit-code", is_flag=True, help="Exit with 3 when anything differs.")
+@outputs
 @click.pass_context
 def command(ctx: click.Context, wanted: str, text: bool, exit_code: bool) -> None:
     """Compare the installation's pristine files with a snapshot, by symbol, and say what that means for each step."""

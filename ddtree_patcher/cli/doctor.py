@@ -4,10 +4,12 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
+from .options import outputs
 from .run import run
 
 
 @click.command("doctor", epilog="Example: ddtree-patch --python .venv/bin/python doctor")
+@outputs
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Describe the installation and everything that would make patching it unsafe, each with a remedy."""

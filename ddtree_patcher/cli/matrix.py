@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
 from ..model import Report
 from ..operations.session import Session
+from .options import outputs
+from .outputs import output
 from .run import run
 
 
@@ -25,24 +26,15 @@ from .run import run
     type=click.Path(path_type=Path),
     help="A column for each capability of this record, which a test run wrote.",
 )
-@click.option("--junit", type=click.File("wb", lazy=True), metavar="FILE", help="Write the rows as JUnit XML.")
-@click.option(
-    "--survival",
-    "survivors",
-    type=click.File("wb", lazy=True),
-    metavar="FILE",
-    help="Write by which variant each step found its place.",
-)
-@click.option("--markdown", type=click.File("wb", lazy=True), metavar="FILE", help="Write the rows as a page.")
+@outputs
+@output("markdown", "Write the rows as a page.")
+@output("survival", "Write by which variant each step found its place.")
 @click.pass_context
 def command(
     ctx: click.Context,
     versions: tuple[str, ...],
     wheels: Path | None,
     record: Path | None,
-    junit: BinaryIO | None,
-    survivors: BinaryIO | None,
-    markdown: BinaryIO | None,
 ) -> None:
     """Plan and statically check many releases, from their wheels: nothing is installed, unpacked or written there.
 
@@ -57,19 +49,6 @@ def command(
         from ..wheels import cache_folder
 
         capabilities = load_capabilities(record) if record else ()
-        report = survey(session, versions, wheels or cache_folder(), capabilities)
-        if junit is not None:
-            from ..report import as_junit
-
-            junit.write(as_junit.render(report))
-        if markdown is not None:
-            from ..report import as_markdown
-
-            markdown.write(as_markdown.render(report).encode())
-        if survivors is not None:
-            from ..survival import survived, to_bytes
-
-            survivors.write(to_bytes(survived(report.patchset.id, report.releases)))
-        return report
+        return survey(session, versions, wheels or cache_folder(), capabilities)
 
     run(ctx, "matrix", work)

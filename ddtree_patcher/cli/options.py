@@ -8,8 +8,21 @@ from typing import Any, TypeVar
 import click
 
 from ..model import Tier
+from .outputs import output
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def outputs(function: Function) -> Function:
+    """Files for CI systems, written when the command has ended, however it ended."""
+    for form, text in (
+        ("code-quality", "Write the findings as GitLab's code quality report."),
+        ("sarif", "Write the findings as SARIF 2.1.0."),
+        ("junit", "Write steps, checks and findings as JUnit XML."),
+    ):
+        function = output(form, text)(function)
+    return function
+
 
 TIERS = click.Choice([tier.value for tier in Tier])
 

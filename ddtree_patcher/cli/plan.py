@@ -6,7 +6,7 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
-from .options import selection
+from .options import outputs, selection
 from .run import run
 
 
@@ -15,6 +15,7 @@ from .run import run
 @click.option("--diff", "with_diff", is_flag=True, help="Show the unified diff of every file.")
 @click.option("--check", is_flag=True, help="Exit with 3 when anything is pending.")
 @selection
+@outputs
 @click.pass_context
 def command(
     ctx: click.Context,

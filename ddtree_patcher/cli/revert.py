@@ -6,6 +6,7 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
+from .options import outputs
 from .run import run
 
 
@@ -23,6 +24,7 @@ from .run import run
     type=click.Path(path_type=Path),
     help="Take pristine bytes from this wheel, where the state folder is lost. RECORD must have its digests.",
 )
+@outputs
 @click.pass_context
 def command(ctx: click.Context, discard_edits: bool, wheel: Path | None) -> None:
     """Put every byte, mode, time and RECORD row back, and remove what was added."""

@@ -15,6 +15,7 @@ import click
 from ..errors import EnvironmentRefused, PatchError
 from ..model import Diagnostic, ExitCode, Report, Severity
 from ..operations.session import Options, Session
+from .outputs import Events, events, harmless, no_commands, tell_github, write_outputs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +26,24 @@ Work = Callable[[Session], Report]
 def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
     """Do a command's work and end the process with its exit code; errors become reports, not tracebacks."""
     shared: dict[str, Any] = ctx.obj
-    with _progress(shared) as say, _no_collector():
+    alone = shared["events"] == "-"  # events have standard error to themselves
+    with events(ctx, command) as told, _progress({**shared, "quiet": shared["quiet"] or alone}) as show:
+        report = _report(ctx, command, work, told, show)
+        report = told.finish(write_outputs(ctx, report))
+    draw(report, shared)
+    tell_github(report, shared)
+    sys.exit(int(report.exit_code))
+
+
+def _report(ctx: click.Context, command: str, work: Work, told: Events, show: Callable[[str], None]) -> Report:
+    """What a command comes to, whatever becomes of it."""
+    shared: dict[str, Any] = ctx.obj
+
+    def say(message: str) -> None:
+        told.say(message)
+        show(harmless(message, shared))
+
+    with _no_collector():
         session = Session(
             Options(
                 python=shared["python"],
@@ -37,23 +55,22 @@ def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
                 break_system=shared["break_system_packages"],
                 allow_shared=shared["allow_shared"],
                 say=say,
+                came_to=told.result,
             )
         )
         try:
-            report = work(session)
+            return work(session)
         except PatchError as error:
-            report = session.failure(command, error)
+            return session.failure(command, error)
         except KeyboardInterrupt:
-            report = _interrupted(command)
+            return _interrupted(command)
         except (click.ClickException, click.exceptions.Exit):
             raise
         except OSError as error:
             named = error.filename is not None
-            report = session.failure(command, _refused(error)) if named else _unexpected(command, error)
+            return session.failure(command, _refused(error)) if named else _unexpected(command, error)
         except Exception as error:
-            report = _unexpected(command, error)
-    draw(report, shared)
-    sys.exit(int(report.exit_code))
+            return _unexpected(command, error)
 
 
 def draw(report: Report, shared: dict[str, Any]) -> None:
@@ -65,7 +82,8 @@ def draw(report: Report, shared: dict[str, Any]) -> None:
         return
     from ..report import as_text
 
-    as_text.render(report, console(), verbose=shared["verbose"], quiet=shared["quiet"])
+    with no_commands(shared):
+        as_text.render(report, console(), verbose=shared["verbose"], quiet=shared["quiet"])
 
 
 def console() -> Console:

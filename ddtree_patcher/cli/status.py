@@ -6,6 +6,7 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
+from .options import outputs
 from .run import run
 
 
@@ -17,6 +18,7 @@ from .run import run
     type=click.Path(dir_okay=False, path_type=Path),
     help="Verify the static tier, and write an in-toto statement of the patched tree.",
 )
+@outputs
 @click.pass_context
 def command(ctx: click.Context, check: bool, attest: Path | None) -> None:
     """Say what is there now: clean, applied, outdated, wiped, drifted, interrupted or busy. Needs no write access."""

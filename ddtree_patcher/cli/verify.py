@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 from click.core import ParameterSource
 
 from ..model import Report, Tier
 from ..operations.session import Session
-from .options import TIERS, tier
+from .options import TIERS, outputs, tier
 from .run import run
 
 
@@ -22,16 +21,9 @@ from .run import run
     type=click.Path(path_type=Path),
     help="Hold the tree against a statement that `status --attest` wrote, instead of running tiers.",
 )
-@click.option("--junit", type=click.File("wb", lazy=True), metavar="FILE", help="Write the checks as JUnit XML.")
+@outputs
 @click.pass_context
-def command(
-    ctx: click.Context,
-    upto: str,
-    required: str | None,
-    hybrid: bool,
-    attestation: Path | None,
-    junit: BinaryIO | None,
-) -> None:
+def command(ctx: click.Context, upto: str, required: str | None, hybrid: bool, attestation: Path | None) -> None:
     """Check that what was applied is there and works. Writes nothing into the installation.
 
     Each tier includes those before it, and is not run when one of them failed:
@@ -58,15 +50,9 @@ def command(
         if attestation is not None:
             from ..operations.attested import hold
 
-            report = hold(session, attestation)
-        else:
-            from ..operations.verifying import verify
+            return hold(session, attestation)
+        from ..operations.verifying import verify
 
-            report = verify(session, Tier(upto), tier(required), ("--hybrid",) if hybrid else ())
-        if junit is not None:
-            from ..report import as_junit
-
-            junit.write(as_junit.render(report))
-        return report
+        return verify(session, Tier(upto), tier(required), ("--hybrid",) if hybrid else ())
 
     run(ctx, "verify", work)

@@ -73,6 +73,7 @@ def apply(session: Session, selection: Selection, verification: Verification, pl
 
 
 def _apply(session: Session, prepared: Prepared, verification: Verification) -> Report:
+    session.tell(prepared.draft.steps)
     if not prepared.applicable:
         return _report(session, prepared, ExitCode.CONFLICT, prepared.draft.steps, (), list(prepared.diagnostics))
     tier = verification.tier
@@ -156,7 +157,9 @@ def _static(session: Session, prepared: Prepared, drift: dict[str, str]) -> tupl
         folders=folders_of(session.installation),
     )
     ours = [item.path for item in prepared.files]  # what an earlier application changed and this one gives back, too
-    return (*static_checks(subject), nothing_else_changed(session.installation, ours, drift))
+    checks = (*static_checks(subject), nothing_else_changed(session.installation, ours, drift))
+    session.tell(checks)
+    return checks
 
 
 def _refuse_unchecked(session: Session, paths: Sequence[str]) -> None:

@@ -161,6 +161,7 @@ def plan(
 ) -> tuple[Report, Prepared]:
     """The report of ``plan``. ``check`` turns pending changes into exit code 3."""
     prepared = undisturbed(session, lambda: prepare(session, selection), patience=PATIENCE)
+    session.tell(prepared.draft.steps)
     code = ExitCode.OK if prepared.applicable else ExitCode.CONFLICT
     if code is ExitCode.OK and check and prepared.pending:
         code = ExitCode.CHANGES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,12 +10,12 @@ from .. import installation as installations
 from .. import patchset as patchsets
 from ..errors import OtherPatchset, PatchError
 from ..installation import Installation
-from ..model import Diagnostic, ExitCode, PatchsetIdentity, Report
+from ..model import Diagnostic, ExitCode, PatchsetIdentity, Report, Result
 from ..patchset import Description, Loaded
 from ..store import State, Store
 
 
-def _silent(message: str) -> None:
+def _silent(what: object) -> None:
     return None
 
 
@@ -32,6 +32,7 @@ class Options:
     break_system: bool = False
     allow_shared: bool = False
     say: Callable[[str], None] = field(default=_silent, compare=False)  # told what takes time
+    came_to: Callable[[Result], None] = field(default=_silent, compare=False)  # told each result as it is there
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,11 @@ class Session:
 
     def state(self) -> State | None:
         return self.store.state()
+
+    def tell(self, results: Iterable[Result]) -> None:
+        """Let those who follow the run know. What is looked at twice is told twice: the last one counts."""
+        for item in results:
+            self.options.came_to(item)
 
     def refuse_unsafe(self) -> None:
         """Raise unless the installation may be patched."""

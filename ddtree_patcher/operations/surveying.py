@@ -50,6 +50,7 @@ def survey(session: Session, words: Sequence[str], folder: Path, capabilities: t
     for place, version in enumerate(versions, 1):
         session.options.say(f"{patchset.distribution} {version} ({place} of {len(versions)})")
         rows.append(_row(session, version, folder))
+        session.tell(rows[-1:])
         forget_parsed()
     code = max((row.verdict.exit_code for row in rows), default=ExitCode.OK)
     return Report(

@@ -67,6 +67,7 @@ def _verify(session: Session, upto: Tier, required: Tier | None, e2e_arguments: 
         checks.append(CheckResult(Tier.STATIC, "patchset-current", CheckOutcome.FAILED, reason))
     checks += static_checks(subject_on_disk(session, state, look))
     checks.append(nothing_else_changed(session.installation, [entry.path for entry in state.files], state.drift))
+    session.tell(checks)
     upto = max(upto, required or upto, key=lambda tier: tier.rank)
     checks += run_tiers(session, [entry.path for entry in state.files], upto, checks, e2e_arguments)
     diagnostics = [*partial(state), *([drift.diagnostic()] if drift else [])]
@@ -104,7 +105,7 @@ def run_tiers(
         programs={tier: loaded.folder / name for tier, name in loaded.patchset.programs.items()},
         arguments={Tier.E2E: tuple(e2e_arguments)},
     )
-    return running_checks(target, upto, static, session.options.say)
+    return running_checks(target, upto, static, session.options.say, session.tell)
 
 
 _REMEDIES = {
@@ -124,7 +125,7 @@ def judge(
                 Diagnostic(
                     "verification_failed",
                     Severity.ERROR,
-                    f"{item.tier} check {item.id} failed",
+                    item.complaint,
                     detail=item.detail,
                     remedy=remedy or _REMEDIES.get(item.id, "See docs/statuses.md#verification_failed."),
                 )

@@ -97,4 +97,5 @@ def _release(item: ReleaseResult) -> dict[str, Any]:
 
 
 def render(report: Report) -> str:
-    return json.dumps(envelope(report), indent=2, ensure_ascii=False)
+    text = json.dumps(envelope(report), indent=2, ensure_ascii=False)
+    return text.replace("##[", "##\\u005b")  # the same string; as it stands GitHub's runner takes it for a command

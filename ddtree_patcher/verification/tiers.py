@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,15 +26,26 @@ class Target:
     arguments: Mapping[Tier, tuple[str, ...]] = field(default_factory=dict)  # of these programs, where any are given
 
 
-def running_checks(target: Target, upto: Tier, before: Sequence[CheckResult], say: Say) -> tuple[CheckResult, ...]:
-    """The tiers beyond ``static``, as far as ``upto``; none is run after a failure in ``before`` or an earlier one."""
+def running_checks(
+    target: Target,
+    upto: Tier,
+    before: Sequence[CheckResult],
+    say: Say,
+    tell: Callable[[Sequence[CheckResult]], None] = lambda checks: None,
+) -> tuple[CheckResult, ...]:
+    """The tiers beyond ``static``, as far as ``upto``; none is run after a failure in ``before`` or an earlier one.
+
+    ``tell`` is given the results of each tier when it has ended.
+    """
     results: list[CheckResult] = []
     tiers = [tier for tier in Tier if Tier.STATIC.rank < tier.rank <= upto.rank]
     if not tiers:
         return ()
     with kept_bytecode() as bytecode:
         for tier in tiers:
-            results += _tier(target, tier, [*before, *results], say, bytecode)
+            ended = _tier(target, tier, [*before, *results], say, bytecode)
+            tell(ended)
+            results += ended
     return tuple(results)
 
 

@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
+import schemas
 from ddtree_patcher.cli import main
 
 from .world import World
@@ -70,7 +71,9 @@ def verify(world: World, *args: str, code: int = 0) -> Any:
     result = call(world, "--format", "json", "verify", *(args or ("--tier", "e2e")))
     assert result.exit_code == code, result.output
     assert world.footprint() == before
-    return json.loads(result.stdout)
+    report = json.loads(result.stdout)
+    assert schemas.complaints(report) == []
+    return report
 
 
 def outcomes(report: Any, tier: str) -> dict[str, str]:
