@@ -186,10 +186,14 @@ def locate(name: str) -> Path:
             return Path(next(iter(spec.submodule_search_locations)))
     if Path(name).is_dir():
         return _folder(name)
-    known = sorted(item.parent.name for item in resources.folder("patchsets").glob("*/__init__.py"))
     raise UsageError(
-        f"there is no patchset {name!r}", remedy=f"Known: {', '.join(known)}; or give a folder. {_write_one()}"
+        f"there is no patchset {name!r}", remedy=f"Known: {', '.join(bundled())}; or give a folder. {_write_one()}"
     )
+
+
+def bundled() -> tuple[str, ...]:
+    """The IDs of the patchsets that come with the tool."""
+    return tuple(sorted(item.parent.name for item in resources.folder("patchsets").glob("*/__init__.py")))
 
 
 def _folder(path: str) -> Path:
