@@ -32,9 +32,11 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     look = Pristine(installation, session.store, session.state(), allow_drift=True)
     match, how = _choose(session, wanted, look)
     snapshot, version = match.snapshot, installation.version or "unknown"
-    current = capture(installation.distribution, version, snapshot.files, look.read, known=snapshot)
-    changes = compare(snapshot, current)
     patchset = session.loaded.patchset
+    watched = patchset.watched()
+    known = snapshot.only(watched)  # what other patchsets look at is none of this one's business
+    current = capture(installation.distribution, version, known.files, look.read, known=known)
+    changes = compare(known, current)
     made = _planned(session, look)
     steps = outlooks(patchset, made.steps, made.diagnostics, _variants_on(session, snapshot))
     extra: dict[str, object] = {
@@ -42,12 +44,12 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
             "version": snapshot.version,
             "chosen": how,
             "agreement": round(match.agreement, 4),
-            **_identical(snapshot, current),
+            **_identical(known, current),
         },
         "changes": _rows(changes, steps),
         "meaning": [_meaning(step, changes) for step in steps],
     }
-    diagnostics: list[Diagnostic] = []
+    diagnostics = _unwatched(snapshot, watched)
     if text:
         extra["text"], notes = _text_diff(snapshot, look, wanted)
         diagnostics += notes
@@ -69,7 +71,9 @@ def _planned(session: Session, look: Pristine) -> Draft:
     """The steps as ``plan`` sees them: one that lost the shape of the nearest release is held back."""
     patchset, pristine = session.loaded.patchset, Tree(look.read)
     made = draft(patchset, pristine)
-    release = judge_release(build_of(session.installation, look, patchset.supports), look.glance, allow_drift=True)
+    release = judge_release(
+        build_of(session.installation, look, patchset.supports, patchset.strongest), look.glance, allow_drift=True
+    )
     if release.standing is Standing.MIXED:
         return made
     nearest = release.nearest or session.installation.version
@@ -92,6 +96,17 @@ def _variants_on(session: Session, snapshot: Snapshot) -> Callable[[str], str | 
     release = of_release(snapshot.distribution, snapshot.version)
     known = survival_of(session.loaded.folder) if release and release.files == snapshot.files else Survival()
     return lambda step: known.steps.get(step, {}).get(snapshot.version)
+
+
+def _unwatched(snapshot: Snapshot, watched: Sequence[str]) -> list[Diagnostic]:
+    """A warning where the snapshot says nothing of files that the patchset looks at."""
+    lacking = [path for path in watched if path not in snapshot.files]
+    if not lacking:
+        return []
+    name = f"{snapshot.distribution} {snapshot.version}"
+    summary = f"the snapshot of {name} says nothing of {len(lacking)} files that this patchset looks at"
+    remedy = "Capture one that does, from the release's wheel: `ddtree-patch snapshot capture WHEEL --out FILE`."
+    return [Diagnostic("unwatched", Severity.WARNING, summary, "\n".join(lacking), remedy, path=lacking[0])]
 
 
 # --- symbols -----------------------------------------------------------------------------------------------------

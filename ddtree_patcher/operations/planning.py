@@ -71,9 +71,8 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
     pristine = Tree(look.read)
     made = draft(patchset, pristine, selected)
-    release = judge_release(
-        build_of(session.installation, look, patchset.supports), look.glance, allow_drift=selection.allow_drift
-    )
+    build = build_of(session.installation, look, patchset.supports, patchset.strongest)
+    release = judge_release(build, look.glance, allow_drift=selection.allow_drift)
     if release.standing is not Standing.MIXED:  # of another release's file nothing more is said than that
         known, nearest = survival.bundled(session.loaded.folder), release.nearest or session.installation.version
         made = hold_back(made, patchset, known, nearest, pristine, allow_drift=selection.allow_drift)

@@ -88,7 +88,8 @@ def _judged(row: ReleaseResult, loaded: Loaded, wheel: ProvedWheel) -> ReleaseRe
         if not item.shape.holds(pristine):
             raise EnvironmentRefused(item.summary, remedy=item.remedy)
     made = draft(patchset, pristine)
-    standing = judge_release(Build(patchset.distribution, row.version, patchset.supports, wheel.recorded), wheel.read)
+    about = (patchset.distribution, row.version, patchset.supports, wheel.recorded)
+    standing = judge_release(Build(*about, strongest=patchset.strongest), wheel.read)
     known = survival.bundled(loaded.folder)
     if standing.nearest:  # what is known of a release is made by this command, and binds others alone
         made = hold_back(made, patchset, known, standing.nearest, pristine)

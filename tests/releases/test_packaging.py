@@ -44,6 +44,8 @@ def test_it_plans_from_an_empty_folder(program: str, tree: Callable[..., Path], 
     assert {item["id"]: item["outcome"] for item in report["steps"]} == outcomes("0.5.11", "pending")
     # The same patchset as in this checkout, file by file.
     assert report["patchset"] == run_cli("--root", site, "plan").expect(0).json["patchset"]
+    second = ("--patchset", "rocm", "--root", str(site), "plan")
+    assert _run(program, tmp_path, *second)["patchset"] == run_cli(*second).expect(0).json["patchset"]
 
 
 def test_the_snapshots_come_with_it(program: str, shared_tree: Callable[[str], Path], tmp_path: Path) -> None:
