@@ -15,17 +15,19 @@ import click
 from ..errors import EnvironmentRefused, PatchError
 from ..model import Diagnostic, ExitCode, Report, Severity
 from ..operations.session import Options, Session
+from .progress import progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Work = Callable[[Session], Report]
+_LOG = 120  # columns of a line in a log, where tables and texts are folded
 
 
 def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
     """Do a command's work and end the process with its exit code; errors become reports, not tracebacks."""
     shared: dict[str, Any] = ctx.obj
-    with _progress(shared) as say, _no_collector():
+    with progress(command, quiet=shared["quiet"]) as say, _no_collector():
         session = Session(
             Options(
                 python=shared["python"],
@@ -72,7 +74,10 @@ def console() -> Console:
     """Standard output. With NO_COLOR not one escape code is written, where rich would still write bold and dim."""
     from rich.console import Console
 
-    return Console(color_system=None) if os.environ.get("NO_COLOR") else Console()
+    drawn = Console(color_system=None) if os.environ.get("NO_COLOR") else Console()
+    if not os.environ.get("COLUMNS") and not any(map(os.isatty, (0, 1, 2))):
+        drawn.width = _LOG  # nothing here has a width: a log
+    return drawn
 
 
 @contextmanager
@@ -86,21 +91,6 @@ def _no_collector() -> Iterator[None]:
         gc.freeze()  # the interpreter would look once more on its way out, for longer than all of the work takes
         if enabled:
             gc.enable()
-
-
-@contextmanager
-def _progress(shared: dict[str, Any]) -> Iterator[Callable[[str], None]]:
-    """Says on standard error what takes time: a moving line on a terminal, plain lines elsewhere, none with ``-q``."""
-    if shared["quiet"]:
-        yield lambda message: None
-    elif sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
-        from rich.console import Console
-        from rich.text import Text
-
-        with Console(stderr=True).status("") as status:
-            yield lambda message: status.update(Text(message))  # a program's words, no markup
-    else:
-        yield lambda message: click.echo(f"… {message}", err=True)
 
 
 def _interrupted(command: str) -> Report:

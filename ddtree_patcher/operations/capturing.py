@@ -17,6 +17,7 @@ from .session import Session
 def capture(session: Session, wheel: str, out: Path, *, text: bool) -> Report:
     """Fingerprint every file that the patchset watches; with ``text`` keep the files themselves beside it."""
     watched = session.loaded.patchset.watched()
+    session.options.say(f"fingerprinting {len(watched)} files")
     read: Read
     if wheel:
         distribution, version, read, _ = read_wheel(Path(wheel))

@@ -25,8 +25,10 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     look = Pristine(installation, session.store, session.state(), allow_drift=True)
     snapshot, agreement, how = _choose(session, wanted, look)
     version = installation.version or "unknown"
+    session.options.say(f"comparing {len(snapshot.files)} files by symbol")
     current = capture(installation.distribution, version, snapshot.files, look.read, known=snapshot)
     changes = compare(snapshot, current)
+    session.options.say(f"planning {len(session.loaded.patchset.steps)} steps")
     made = draft(session.loaded.patchset, Tree(look.read))
     extra: dict[str, object] = {
         "snapshot": {"version": snapshot.version, "chosen": how, "agreement": round(agreement, 4)},

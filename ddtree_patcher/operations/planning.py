@@ -61,13 +61,16 @@ class Prepared:
 
 def prepare(session: Session, selection: Selection) -> Prepared:
     """Compute the draft on pristine bytes and set it against the disk."""
+    session.options.say("loading the patchset")
     patchset = session.loaded.patchset
     selected = graph.select(patchset.requirements, selection.steps, selection.through)
     session.refuse_unsuited()
     state = session.state()
     session.refuse_other_patchset(state)
     look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
+    session.options.say(f"planning {len(selected)} steps")
     made = draft(patchset, Tree(look.read), selected)
+    session.options.say("looking for other uses of what the steps change")
     release = judge_release(
         build_of(session.installation, look, patchset.supports), look.glance, allow_drift=selection.allow_drift
     )
