@@ -5,9 +5,16 @@ import click
 from ..model import Report
 from ..operations.session import Session
 from .run import run
+from .teaching import examples
 
 
-@click.command("doctor", epilog="Example: ddtree-patch --python .venv/bin/python doctor")
+@click.command(
+    "doctor",
+    epilog=examples(
+        ("an environment of its own", "ddtree-patch --python .venv/bin/python doctor"),
+        ("a folder made by pip install --target", "ddtree-patch --root ./site doctor"),
+    ),
+)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Describe the installation and everything that would make patching it unsafe, each with a remedy."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -170,12 +171,16 @@ def diffs(prepared: Prepared) -> str:
 
     chunks: list[str] = []
     for item in prepared.draft.files:
-        before = item.pristine.decode("utf-8").splitlines(keepends=True)
-        after = item.desired.decode("utf-8").splitlines(keepends=True)
+        before, after = _lines(item.pristine), _lines(item.desired)
         source = "/dev/null" if item.added else f"a/{item.path}"
         for line in difflib.unified_diff(before, after, source, f"b/{item.path}"):
             chunks.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
     return "".join(chunks)
+
+
+def _lines(data: bytes) -> list[str]:
+    """Lines as ``patch`` counts them: a form feed, which Python would split at, ends none."""
+    return io.StringIO(data.decode("utf-8"), newline="\n").readlines()
 
 
 def saved(session: Session, prepared: Prepared, selection: Selection) -> bytes:

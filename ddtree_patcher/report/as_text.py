@@ -45,7 +45,8 @@ def _installation(report: Report, console: Console) -> None:
         kind = f"{facts['kind']}{', by ' + str(facts['installer']) if facts['installer'] else ''}"
         title = f"{facts['distribution']} {facts['version'] or '(version unknown)'}"
         console.print(Text.assemble((title, "bold"), f" ({kind}) at {facts['root']}"), soft_wrap=True)
-        console.print(f"checked by {facts['python']} (Python {facts['python_version']})", style="dim", soft_wrap=True)
+        checker = f"checked by {facts['python']} (Python {facts['python_version']})"
+        console.print(Text(checker, "dim"), soft_wrap=True)
 
 
 def _steps(steps: tuple[StepResult, ...], console: Console) -> None:
