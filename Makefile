@@ -18,7 +18,7 @@ PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint types pytest bench acceptance snapshots supported-releases wheels clean
+.PHONY: help demo test test-all lint types pytest bench acceptance snapshots supported-releases screenshots wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -53,6 +53,9 @@ snapshots: $(VENV)/tool ## capture every snapshot anew, from the wheels
 supported-releases: $(VENV)/dev $(SGLANG)/ready wheels ## docs/supported-releases.md anew: what the tests show, and what `matrix` says of every wheel
 	DDTREE_TEST_ALL=1 $(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal -m shows --record-capabilities docs/capabilities.json
 	$(VENV)/bin/ddtree-patch matrix --wheels .cache/wheels --capabilities docs/capabilities.json --markdown docs/supported-releases.md
+
+screenshots: $(VENV)/tool wheels ## docs/images/*.svg anew: what a terminal shows of real runs
+	$(VENV)/bin/python tools/screenshots.py
 
 wheels: $(VENV)/tool ## fetch every SGLang wheel that the tests need into .cache/wheels
 	@$(VENV)/bin/python tools/fetch_wheels.py

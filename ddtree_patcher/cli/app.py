@@ -163,7 +163,7 @@ def main(ctx: click.Context, /, **options: object) -> None:
     \b
     doctor                  is it safe to patch what is here?
     plan --diff             what would change?
-    apply                   change it and verify it, or nothing
+    apply                   change it, prove it; or nothing
     verify --require smoke  last in a CI job or an image build
     status --check          applied and current? from digests
     revert                  every byte back

@@ -74,7 +74,8 @@ class MovingLine:
             self._drawn.start()
         if self._drawn is not None:
             took = elapsed(self._clock() - self._began)
-            self._drawn.update(self._drawn.task_ids[0], message=self.message, took=took)
+            message = _cut(self.message, self._drawn.console.width - len(took) - 4)  # the spinner and the gaps
+            self._drawn.update(self._drawn.task_ids[0], message=message, took=took)
             self._drawn.refresh()
 
     def end(self) -> None:
@@ -85,13 +86,21 @@ class MovingLine:
 def _line() -> Progress:
     from rich.console import Console  # late: a run that is over soon draws nothing
     from rich.progress import Progress, SpinnerColumn, TextColumn
-    from rich.table import Column
 
-    words = TextColumn("{task.fields[message]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
-    took = TextColumn("{task.fields[took]}", style="dim", table_column=Column(no_wrap=True))
     console = Console(stderr=True)
     spinner = SpinnerColumn("dots" if console.encoding.startswith("utf") else "line")
+    words = TextColumn("{task.fields[message]}", markup=False)
+    took = TextColumn("{task.fields[took]}", style="dim")
     return Progress(spinner, words, took, console=console, transient=True, auto_refresh=False)
+
+
+def _cut(message: str, width: int) -> str:
+    """As much of a message as there is room for: folded, a line that moves would leave others behind."""
+    from rich.text import Text
+
+    text = Text(message.replace("\n", " "))
+    text.truncate(max(width, 1), overflow="ellipsis")
+    return text.plain
 
 
 def elapsed(seconds: float) -> str:

@@ -313,6 +313,6 @@ def _partial(selected: Sequence[str]) -> Diagnostic:
     return Diagnostic(
         "partial",
         Severity.WARNING,
-        f"only {len(selected)} steps are selected: {', '.join(selected)}",
+        f"only a part of the steps is selected: {', '.join(selected)}",
         detail="A part of the steps leaves an importable tree, and not a working feature.",
     )

@@ -36,7 +36,7 @@ def render(report: Report, console: Console, *, verbose: bool = False, quiet: bo
             _diagnostic(item, console)
     if not quiet or report.diagnostics:
         console.print()
-    console.print(_closing(report), highlight=False, soft_wrap=True)
+    console.print(_closing(report, console.width), highlight=False, soft_wrap=True)
 
 
 def _installation(report: Report, console: Console) -> None:
@@ -193,17 +193,17 @@ def _diff(report: Report, console: Console) -> None:
         console.print(f"{row['step']:<14} {row['verdict']}{changed}", soft_wrap=True, highlight=False)
 
 
-def _closing(report: Report) -> Text:
-    """The one line that says how it ended, and how much there was of what."""
+def _closing(report: Report, width: int) -> Text:
+    """How it ended, and how much there was of what, in one line; without the digest where it would not be one."""
     good = report.exit_code is ExitCode.OK
     line = Text.assemble((f"{report.command}: ", "bold"), (report.outcome, "bold green" if good else "bold red"))
-    if report.patchset.id:
-        line.append(f"  {report.patchset.id} {report.patchset.version} ({report.patchset.digest[:12]})", "dim")
-    if words := ", ".join(_counts(report)):
-        line.append(f"  {words}")
-    if not good:
-        line.append(f"  exit {int(report.exit_code)}", "dim")
-    return line
+    patchset = f"  {report.patchset.id} {report.patchset.version}" if report.patchset.id else ""
+    digest = f" ({report.patchset.digest[:12]})" if report.patchset.id else ""
+    counts = f"  {words}" if (words := ", ".join(_counts(report))) else ""
+    code = "" if good else f"  exit {int(report.exit_code)}"
+    if len(line.plain) + len(patchset + digest + counts + code) > width:
+        digest = ""
+    return line.append(patchset + digest, "dim").append(counts).append(code, "dim")
 
 
 def _counts(report: Report) -> Iterator[str]:
