@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -27,7 +27,7 @@ _LOG = 120  # columns of a line in a log, where tables and texts are folded
 def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
     """Do a command's work and end the process with its exit code; errors become reports, not tracebacks."""
     shared: dict[str, Any] = ctx.obj
-    with progress(command, quiet=shared["quiet"]) as say, _no_collector():
+    with _progress(shared) as say, _no_collector():
         session = Session(
             Options(
                 python=shared["python"],
@@ -91,6 +91,11 @@ def _no_collector() -> Iterator[None]:
         gc.freeze()  # the interpreter would look once more on its way out, for longer than all of the work takes
         if enabled:
             gc.enable()
+
+
+def _progress(shared: dict[str, Any]) -> AbstractContextManager[Callable[[str], None]]:
+    """Says on standard error what takes time, unless ``-q`` is given."""
+    return progress("starting", quiet=shared["quiet"])
 
 
 def _interrupted(command: str) -> Report:
