@@ -6,6 +6,8 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .codemods import Candidate, NotFound, Target
+from .codemods.anchors import find_scope
 from .patchset import Contract
 from .shape import Defines
 from .tree import Tree
@@ -18,6 +20,15 @@ class Breach:
     contract: Contract
     reason: str
     line: int = 0
+    near: tuple[Candidate, ...] = ()  # the definitions that come near
+
+    @property
+    def expected(self) -> str:
+        """The definition that the contract names, as code."""
+        if not self.contract.parameters:
+            return Target(self.contract.name, is_scope=True).as_code()
+        scope, _, name = self.contract.name.rpartition(".")
+        return Target(scope, f"def {name}({', '.join((*self.contract.parameters, '...'))}): ...").as_code()
 
 
 def breaches(contracts: Sequence[Contract], tree: Tree) -> list[Breach]:
@@ -31,7 +42,10 @@ def _check(contract: Contract, tree: Tree) -> list[Breach]:
         return [Breach(contract, f"the contract names {contract.path}, which does not exist")]
     found = source.definitions.get(contract.name, [])
     if not found and (contract.parameters or not Defines(contract.path, contract.name).holds(tree)):
-        return [Breach(contract, f"the contract needs {contract.name} in {contract.path}, which does not define it")]
+        reason = f"the contract needs {contract.name} in {contract.path}, which does not define it"
+        missing = find_scope(source, contract.name)
+        near = missing.candidates if isinstance(missing, NotFound) else ()
+        return [Breach(contract, reason, near[0].line if near else 0, near)]
     functions = [node for node in found[-1:] if not isinstance(node, ast.ClassDef)]
     return [breach for node in functions for breach in _parameters(contract, node)]
 
@@ -43,4 +57,4 @@ def _parameters(contract: Contract, node: ast.FunctionDef | ast.AsyncFunctionDef
     if not lacking or given.kwarg is not None:
         return []
     reason = f"{contract.name} in {contract.path} no longer takes {', '.join(lacking)}"
-    return [Breach(contract, reason, node.lineno)]
+    return [Breach(contract, reason, node.lineno, (Candidate(node.lineno, "", 1.0),))]

@@ -52,6 +52,19 @@ _CONFLICTS = frozenset(
 )
 
 
+class StepProspect(Word):
+    """What an upgrade means for one step: how it fared on the release of a snapshot, beside how it fares here."""
+
+    STILL_FITS = "still_fits"  # by the variant that it took there
+    FITS_BY_ANOTHER_VARIANT = "fits_by_another_variant"  # than there
+    FITS = "fits"  # here; there it did not, or how it was done there is not known
+    NEEDS_WORK = "needs_work"  # here it has no place
+    NEEDED_SINCE = "needed_since"  # it has something to do here, and had nothing there
+    NO_LONGER_NEEDED = "no_longer_needed"  # the other way round
+    UPSTREAMED = "upstreamed"  # pristine code has it here
+    NOT_NEEDED = "not_needed"  # here, nor there, as far as that is known
+
+
 class FileStatus(Word):
     """What the bytes of one file on disk are."""
 
@@ -162,7 +175,7 @@ class Place:
 
     path: str  # relative to the folder that holds the package
     line: int  # 1-based
-    score: float = 1.0  # 0..1, 1 for places that match in full
+    score: float = 1.0  # 0..1, 1 for places that match in full; 0: where it was looked for, and nothing comes near
     context: tuple[tuple[int, str], ...] = ()  # line numbers and their text, in order; ``line`` is among them
 
 

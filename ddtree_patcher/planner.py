@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import graph
-from .codemods import AddFile, AlreadySo, Codemod, Found, Location, NotFound, Splice, apply_splices
+from .codemods import AddFile, AlreadySo, Candidate, Codemod, Found, Location, NotFound, Splice, Target, apply_splices
 from .contract import breaches
 from .digest import sha256
 from .errors import PatchError, PatchsetError, SourceError
-from .model import Diagnostic, Severity, StepOutcome, StepResult
+from .model import Diagnostic, Place, Severity, StepOutcome, StepResult
 from .patchset import Patchset, Step, Variant
+from .places import place_in
 from .spans import Ledger
 from .tree import Tree
 from .variants import NoVariant, choose_variant
@@ -49,6 +50,7 @@ class Draft:
     diagnostics: tuple[Diagnostic, ...]
     read: Mapping[str, str]  # digest of every pristine file that the plan depends on ("": absent)
     tree: Tree = field(repr=False)  # the desired files over the pristine ones
+    sought: Mapping[Diagnostic, Target] = field(default_factory=dict, repr=False)  # what a conflict was looking for
 
     @property
     def conflicts(self) -> tuple[StepResult, ...]:
@@ -76,6 +78,7 @@ def draft(patchset: Patchset, pristine: Tree, selected: Sequence[str] | None = N
         diagnostics=tuple(planning.diagnostics),
         read=pristine.digests(),
         tree=planning.tree,
+        sought=planning.sought,
     )
 
 
@@ -107,6 +110,7 @@ class _Planning:
         self.ledger = Ledger()
         self.added: dict[str, bytes] = {}
         self.places: dict[str, tuple[str, int]] = {}  # step -> where it was found to be upstream already
+        self.sought: dict[Diagnostic, Target] = {}
 
     def take(self, step: Step) -> None:
         blockers = [name for name in step.requires if name in self.results and self.results[name].outcome.is_conflict]
@@ -138,17 +142,33 @@ class _Planning:
     def _carry_out(self, step: Step) -> None:
         variant = choose_variant(step, self.tree)
         if isinstance(variant, NoVariant):
-            detail, line = self._near(variant.path, variant.near) if variant.near else ("", 0)
+            near = variant.near.candidates if variant.near else ()
             self._end(
-                step, variant.outcome, f"{step.id}: {variant.reason}", detail=detail, path=variant.path, line=line
+                step,
+                variant.outcome,
+                f"{step.id}: {variant.reason}",
+                detail=variant.detail,
+                path=variant.path,
+                candidates=self._near(variant.path, near),
+                target=variant.target,
             )
             return
         if not variant.edits:
             self._end(step, StepOutcome.NOT_NEEDED, variant=variant.name)
             return
         for breach in breaches((*step.contract, *variant.contract), self.tree):
-            outcome, path = StepOutcome.PRECONDITION_FAILED, breach.contract.path
-            self._end(step, outcome, f"{step.id}: {breach.reason}", path=path, line=self._line(path, breach.line))
+            path = breach.contract.path
+            self._end(
+                step,
+                StepOutcome.PRECONDITION_FAILED,
+                f"{step.id}: {breach.reason}",
+                path=path,
+                variant=variant.name,
+                line=self._line(path, breach.line),
+                expected=breach.expected,
+                candidates=self._near(path, breach.near),
+                target=Target(breach.contract.name),
+            )
             return
         found = [(edit, self._locate(edit)) for edit in variant.edits]
         problems = [(edit, item) for edit, item in found if isinstance(item, NotFound)]
@@ -244,16 +264,25 @@ class _Planning:
             if (edit.path, item.wanted) in said:  # several edits look for the same place
                 continue
             said.add((edit.path, item.wanted))
-            summary = f"{step.id}: {_VERB[item.outcome]} {item.wanted} in {edit.path}"
-            detail, line = self._near(edit.path, item)
+            summary = f"{step.id}: {VERBS[item.outcome]} {item.wanted} in {edit.path}"
             remedy = _REMEDY[item.outcome]
             if not item.wanted and isinstance(edit, AddFile):
                 summary = f"{step.id}: {edit.path} is there already, and is not the file that this patchset adds"
-                detail, remedy = "", "Move that file away: this patchset brings its own."
+                remedy = "Move that file away: this patchset brings its own."
             elif not item.wanted:
-                summary, detail = f"{step.id}: there is no {edit.path}", ""
-            outcome, path = item.outcome, edit.path
-            self._end(step, outcome, summary, detail=detail, remedy=remedy, path=path, line=line, variant=variant.name)
+                summary = f"{step.id}: there is no {edit.path}"
+            target = None if isinstance(edit, AddFile) else edit.target()
+            self._end(
+                step,
+                item.outcome,
+                summary,
+                remedy=remedy,
+                path=edit.path,
+                variant=variant.name,
+                expected=item.expected,
+                candidates=self._near(edit.path, item.candidates),
+                target=target,
+            )
 
     def _half(self, step: Step, variant: Variant, path: str, line: int) -> None:
         self._end(
@@ -266,12 +295,13 @@ class _Planning:
             remedy=_REMEDY[StepOutcome.HALF_UPSTREAMED],
         )
 
-    def _near(self, path: str, item: NotFound) -> tuple[str, int]:
-        """The places that came near, in words, and the line of the first; 0 when there is none."""
-        places = [(self._line(path, place.line), place) for place in item.candidates]
-        lines = [f"line {line}: {place.text}{_percent(place.score)}" for line, place in places]
-        detail = "\n".join(["Candidates:", *lines]) if lines else "Nothing in the file comes near."
-        return detail, places[0][0] if places else 0
+    def _near(self, path: str, found: Sequence[Candidate]) -> tuple[Place, ...]:
+        """The places that came near, as they are in the pristine file; each line once."""
+        lines: dict[int, float] = {}
+        for item in found:
+            lines.setdefault(self._line(path, item.line), item.score)
+        source = self.pristine.source(path)
+        return tuple(place_in(source, line, score) for line, score in lines.items()) if source else ()
 
     def _line(self, path: str, line: int) -> int:
         """A line of the file as planned so far, as a line of the pristine one: that is what people can open."""
@@ -292,6 +322,9 @@ class _Planning:
         path: str = "",
         line: int = 0,
         variant: str = "",
+        expected: str = "",
+        candidates: tuple[Place, ...] = (),
+        target: Target | None = None,
     ) -> None:
         self.results[step.id] = StepResult(step.id, outcome, variant, (), step.summary)
         if outcome.is_conflict:
@@ -299,23 +332,36 @@ class _Planning:
             waits = outcome is StepOutcome.BLOCKED_BY
             severity = Severity.NOTE if waits else Severity.ERROR
             remedy = "" if waits else remedy or _REMEDY.get(outcome, "See docs/statuses.md.")
-            said = Diagnostic(outcome.value, severity, summary, detail, remedy, step.id, path, line)
+            said = Diagnostic(
+                outcome.value,
+                severity,
+                summary,
+                detail,
+                remedy,
+                step.id,
+                path,
+                line or (candidates[0].line if candidates else 0),
+                expected or (target.as_code() if target else ""),
+                candidates,
+            )
             if not any(replace(item, step=step.id) == said for item in self.diagnostics):  # of a file, by another step
                 self.diagnostics.append(said)
+            if target is not None:
+                self.sought[said] = target
 
 
-_DIFF = "Run `ddtree-patch diff` to see what differs from the nearest known release"
-_VERB = {
+_DIFF = "`ddtree-patch diff` shows what changed here"
+VERBS = {
     StepOutcome.ANCHOR_MISSING: "cannot find",
     StepOutcome.ANCHOR_AMBIGUOUS: "needs",
     StepOutcome.HALF_UPSTREAMED: "expected",
     StepOutcome.FILE_MISSING: "cannot find",
 }
 _REMEDY = {
-    StepOutcome.ANCHOR_MISSING: f"{_DIFF}. The step has no variant for this shape.",
-    StepOutcome.ANCHOR_AMBIGUOUS: f"{_DIFF}; the tool never guesses between places.",
+    StepOutcome.ANCHOR_MISSING: f"{_DIFF}; the step needs a variant for this shape (docs/writing-a-patchset.md).",
+    StepOutcome.ANCHOR_AMBIGUOUS: f"{_DIFF}; the tool never guesses: the step needs a variant that means one of them.",
     StepOutcome.HALF_UPSTREAMED: "Another patch or a newer release has a part of this: remove it, or use it.",
-    StepOutcome.PRECONDITION_FAILED: f"{_DIFF}; the inserted code would call something that is not there.",
+    StepOutcome.PRECONDITION_FAILED: f"{_DIFF}; what the step inserts uses it, and has to be adapted in a new variant.",
     StepOutcome.FILE_MISSING: "If it was deleted, reinstall SGLang; else this release is not supported.",
 }
 
@@ -325,7 +371,3 @@ def _bytes_of(tree: Tree, path: str) -> bytes:
     if data is None:
         raise FileNotFoundError(path)
     return data
-
-
-def _percent(score: float) -> str:
-    return "" if score == 1.0 else f"  ({score:.0%} alike)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from .codemods import NotFound
+from .codemods import NotFound, Target
 from .codemods.anchors import Anchor, find_scope, find_statement
 from .codemods.members import names_of
 from .tree import Tree
@@ -44,14 +44,23 @@ class Defines:
     name: str
 
     def holds(self, tree: Tree) -> bool:
+        return tree.get(self.path) is not None and self.miss(tree) is None
+
+    def miss(self, tree: Tree) -> NotFound | None:
+        """Which definitions come near; None when it holds, or when there is no such file."""
         source = tree.source(self.path)
-        if source is None:
-            return False
-        if self.name in source.definitions:
-            return True
+        if source is None or self.name in source.definitions:
+            return None
         scope, _, last = self.name.rpartition(".")
         holder = find_scope(source, scope)
-        return not isinstance(holder, NotFound) and any(last in names_of(node) for node in holder.body)
+        if not isinstance(holder, NotFound) and any(last in names_of(node) for node in holder.body):
+            return None
+        missing = find_scope(source, self.name)
+        assert isinstance(missing, NotFound)
+        return missing
+
+    def target(self) -> Target:
+        return Target(self.name, is_scope=True)
 
     def paths(self) -> tuple[str, ...]:
         return (self.path,)
@@ -75,6 +84,9 @@ class Holds:
         source = tree.source(self.path)
         found = find_statement(source, self.anchor) if source is not None else None
         return found if isinstance(found, NotFound) else None
+
+    def target(self) -> Target:
+        return self.anchor.target()
 
     def paths(self) -> tuple[str, ...]:
         return (self.path,)

@@ -39,6 +39,7 @@ class SymbolChange:
     new_path: str = ""  # where it is now; empty unless moved
     new_qualname: str = ""  # likewise
     line: int = 0  # 1-based, in the current file (for a move, in ``new_path``); 0 when removed or not known
+    was: SymbolKind | None = None  # its kind in the snapshot; None unless it is changed and of another kind now
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,8 @@ def _altered(path: str, olds: dict[str, Symbol], news: dict[str, Symbol]) -> Ite
             change = ChangeKind.REFORMATTED
         else:
             continue
-        yield SymbolChange(change, path, qualname, new.kind, old.signature, new.signature, line=new.line)
+        was = old.kind if old.kind is not new.kind else None
+        yield SymbolChange(change, path, qualname, new.kind, old.signature, new.signature, line=new.line, was=was)
 
 
 def _moved_and_rest(gone: Sequence[_Place], new: Sequence[_Place]) -> Iterator[SymbolChange]:

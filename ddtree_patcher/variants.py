@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .codemods import NotFound
+from .codemods import NotFound, Target
 from .model import StepOutcome
 from .patchset import Step, Variant
-from .shape import Holds
+from .shape import Defines, Holds, Shape
 from .tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
 class NoVariant:
-    """Why no variant of a step was chosen, and the file in which the code has another shape."""
+    """Why no variant of a step was chosen, and the place in which the code has another shape."""
 
     outcome: StepOutcome
     reason: str
     path: str = ""
-    near: NotFound | None = None  # where a variant's statement was looked for; None when nothing else was missing
+    near: NotFound | None = None  # where a variant's place was looked for; None when nothing else was missing
+    target: Target | None = None  # that place
+    detail: str = ""  # what each variant needs that is not so
 
 
 def choose_variant(step: Step, tree: Tree) -> Variant | NoVariant:
@@ -31,14 +33,24 @@ def choose_variant(step: Step, tree: Tree) -> Variant | NoVariant:
         return NoVariant(StepOutcome.ANCHOR_AMBIGUOUS, f"the code fits several variants: {names}")
     failing = [(variant, [shape for shape in variant.when if not shape.holds(tree)]) for variant in step.variants]
     failing.sort(key=lambda pair: len(pair[1]) - len(pair[0].when))  # the one that most of the code fits comes first
-    wanted = "; ".join(f"{variant.name} needs: {', '.join(map(str, shapes))}" for variant, shapes in failing)
+    lacking = "\n".join(f"{variant.name} needs: {', '.join(map(str, shapes))}" for variant, shapes in failing)
     paths = [path for _, shapes in failing for shape in shapes for path in shape.paths()]
     present = [path for path in paths if tree.get(path) is not None]
     if not present:
         return NoVariant(StepOutcome.FILE_MISSING, f"there is no {' or '.join(dict.fromkeys(paths))}", paths[0])
-    wants = [shape for _, shapes in failing for shape in shapes if isinstance(shape, Holds)]
-    misses = [(shape.path, miss) for shape in wants if (miss := shape.miss(tree)) is not None]
-    path, near = next((pair for pair in misses if pair[1].candidates), (present[0], None))
+    path, near, target = _nearest(failing, tree) or (present[0], None, None)
     outcome = near.outcome if near is not None else StepOutcome.ANCHOR_MISSING
     several = " (several places match)" if outcome is StepOutcome.ANCHOR_AMBIGUOUS else ""
-    return NoVariant(outcome, f"the code fits no known variant{several}; {wanted}", path, near)
+    reason = f"the code in {path} fits no known variant{several}"
+    return NoVariant(outcome, reason, path, near, target, lacking)
+
+
+def _nearest(failing: list[tuple[Variant, list[Shape]]], tree: Tree) -> tuple[str, NotFound, Target] | None:
+    """The place that the most fitting variant misses: one that something comes near to, where there is one."""
+    misses = [
+        (shape.path, miss, shape.target())
+        for _, shapes in failing
+        for shape in shapes
+        if isinstance(shape, Holds | Defines) and (miss := shape.miss(tree)) is not None
+    ]
+    return next((item for item in misses if item[1].candidates), next(iter(misses), None))

@@ -26,10 +26,12 @@ from hypothesis import HealthCheck, settings
 
 import fetch_wheels
 import wheel_tree
+from ddtree_patcher.verification.probes_runner import BYTECODE_VARIABLE
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STATE_VARIABLE = "DDTREE_PATCH_STATE_DIR"
 SHARED_TREES = "sglang-trees"  # in the folder of a test session, for all of its workers
+BYTECODE = "sglang-bytecode"  # likewise
 WATCHED = "sglang/srt/"  # where the files lie that the patchset, and hence a test, may edit
 
 
@@ -88,13 +90,24 @@ def wheel() -> Callable[[str], Path]:
     return get
 
 
+def _of_all_workers(factory: pytest.TempPathFactory) -> Path:
+    """The folder of a test session that its workers share."""
+    folder = factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sglang_is_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """For every process that a test starts and imports SGLang in: releases have most of their files in common."""
+    folder = _of_all_workers(tmp_path_factory) / BYTECODE
+    folder.mkdir(exist_ok=True)
+    os.environ[BYTECODE_VARIABLE] = str(folder)
+
+
 @pytest.fixture(scope="session")
 def shared_tree(wheel: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """``shared_tree(version)``: one unpacked wheel for the whole session, to be read only."""
-    session = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        session = session.parent
-    trees = session / SHARED_TREES
+    trees = _of_all_workers(tmp_path_factory) / SHARED_TREES
 
     def get(version: str) -> Path:
         trees.mkdir(exist_ok=True)
@@ -191,8 +204,9 @@ def _clean_environment() -> Mapping[str, str]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """The session's trees are large: they do not outlive it."""
+    """The session's trees are large: they do not outlive it, nor does what was compiled of them."""
     if not hasattr(session.config, "workerinput"):
         factory = getattr(session.config, "_tmp_path_factory", None)
         if factory is not None:
-            shutil.rmtree(factory.getbasetemp() / SHARED_TREES, ignore_errors=True)
+            for name in (SHARED_TREES, BYTECODE):
+                shutil.rmtree(factory.getbasetemp() / name, ignore_errors=True)

@@ -35,6 +35,13 @@ from .teaching import examples
     help="A column for each capability of this record, which a test run wrote.",
 )
 @click.option("--junit", type=click.File("wb", lazy=True), metavar="FILE", help="Write the rows as JUnit XML.")
+@click.option(
+    "--survival",
+    "survivors",
+    type=click.File("wb", lazy=True),
+    metavar="FILE",
+    help="Write by which variant each step found its place.",
+)
 @click.option("--markdown", type=click.File("wb", lazy=True), metavar="FILE", help="Write the rows as a page.")
 @click.pass_context
 def command(
@@ -43,6 +50,7 @@ def command(
     wheels: Path | None,
     record: Path | None,
     junit: BinaryIO | None,
+    survivors: BinaryIO | None,
     markdown: BinaryIO | None,
 ) -> None:
     """Plan and statically check many releases, from their wheels: nothing is installed, unpacked or written there.
@@ -67,6 +75,10 @@ def command(
             from ..report import as_markdown
 
             markdown.write(as_markdown.render(report).encode())
+        if survivors is not None:
+            from ..survival import survived, to_bytes
+
+            survivors.write(to_bytes(survived(report.patchset.id, report.releases)))
         return report
 
     run(ctx, "matrix", work)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import BinaryIO
 
 import click
+from click.core import ParameterSource
 
 from ..model import Report, Tier
 from ..operations.session import Session
@@ -22,9 +24,22 @@ from .teaching import examples
 @click.option("--tier", "upto", type=TIERS, default="smoke", show_default=True, help="How far to verify.")
 @click.option("--require", "required", type=TIERS, help="Fail unless this tier (and those before it) ran and passed.")
 @click.option("--hybrid", is_flag=True, help="With e2e: run the checks of hybrid targets (recurrent layers) instead.")
+@click.option(
+    "--attestation",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Hold the tree against a statement that `status --attest` wrote, instead of running tiers.",
+)
 @click.option("--junit", type=click.File("wb", lazy=True), metavar="FILE", help="Write the checks as JUnit XML.")
 @click.pass_context
-def command(ctx: click.Context, upto: str, required: str | None, hybrid: bool, junit: BinaryIO | None) -> None:
+def command(
+    ctx: click.Context,
+    upto: str,
+    required: str | None,
+    hybrid: bool,
+    attestation: Path | None,
+    junit: BinaryIO | None,
+) -> None:
     """Check that what was applied is there and works. Writes nothing into the installation.
 
     Each tier includes those before it, and is not run when one of them failed:
@@ -42,10 +57,18 @@ def command(ctx: click.Context, upto: str, required: str | None, hybrid: bool, j
     if hybrid and Tier.E2E not in (Tier(upto), tier(required)):
         raise click.UsageError("--hybrid chooses checks of the e2e tier: add --tier e2e or --require e2e")
 
-    def work(session: Session) -> Report:
-        from ..operations.verifying import verify
+    if attestation is not None and (required or ctx.get_parameter_source("upto") is not ParameterSource.DEFAULT):
+        raise click.UsageError("--attestation runs no tier: run verify with --tier or --require beside it")
 
-        report = verify(session, Tier(upto), tier(required), ("--hybrid",) if hybrid else ())
+    def work(session: Session) -> Report:
+        if attestation is not None:
+            from ..operations.attested import hold
+
+            report = hold(session, attestation)
+        else:
+            from ..operations.verifying import verify
+
+            report = verify(session, Tier(upto), tier(required), ("--hybrid",) if hybrid else ())
         if junit is not None:
             from ..report import as_junit
 

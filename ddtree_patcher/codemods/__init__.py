@@ -25,6 +25,7 @@ from .insert_last import InsertLast
 from .replace_expression import ReplaceExpression
 from .result import AlreadySo, Candidate, Found, Location, NotFound, Splice, apply_splices
 from .source import Source
+from .target import Target
 
 
 class Codemod(Protocol):
@@ -37,6 +38,10 @@ class Codemod(Protocol):
 
     def symbols(self) -> tuple[str, ...]:
         """The definitions that it looks at, as dotted names in the file ("" is the module)."""
+        ...
+
+    def target(self) -> Target:
+        """The place that it looks for."""
         ...
 
 
@@ -64,5 +69,6 @@ __all__ = [
     "ReplaceExpression",
     "Source",
     "Splice",
+    "Target",
     "apply_splices",
 ]

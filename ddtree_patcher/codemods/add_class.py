@@ -8,6 +8,7 @@ from .insertion import append
 from .members import presence
 from .result import Location
 from .source import Source
+from .target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +25,6 @@ class AddClass:
 
     def symbols(self) -> tuple[str, ...]:
         return self.needs
+
+    def target(self) -> Target:
+        return Target(note="the end of the module")

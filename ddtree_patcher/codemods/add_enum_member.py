@@ -12,6 +12,7 @@ from .insertion import insert_after
 from .members import find_member, member_not_found
 from .result import AlreadySo, Location, NotFound
 from .source import Source
+from .target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,14 @@ class AddEnumMember:
         if isinstance(existing, ast.Assign) and pattern.same(existing.value, after.value):
             return AlreadySo(existing.lineno)
         near = candidate(source, existing)
-        return NotFound(StepOutcome.HALF_UPSTREAMED, f"{self.enum}.{self.name} = {value}", (near,))
+        expected = f"# in {self.enum}, or no such member at all\n{self.name} = {value}"
+        return NotFound(StepOutcome.HALF_UPSTREAMED, f"{self.enum}.{self.name} = {value}", (near,), expected)
 
     def symbols(self) -> tuple[str, ...]:
         return (f"{self.enum}.{self.after}",)
+
+    def target(self) -> Target:
+        return Target(self.enum, statement=f"{self.after} = ...")
 
 
 def _value(source: Source, member: ast.Assign) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .members import add_members
 from .result import Location
 from .source import Source
+from .target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +24,6 @@ class AddMethod:
 
     def symbols(self) -> tuple[str, ...]:
         return (f"{self.cls}.{self.after}",)
+
+    def target(self) -> Target:
+        return Target(self.cls, note=f"a member {self.after}")

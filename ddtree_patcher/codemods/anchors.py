@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..model import StepOutcome
 from . import pattern
 from .result import Candidate, NotFound
 from .source import Definition, Source, blocks_of, statements_in
+from .target import Target
 
 Node = TypeVar("Node", ast.stmt, ast.expr)
 Scope = ast.Module | Definition
 
 _NEAR = 0.6  # similarity from which a place is worth showing
 _SHOWN = 5
+_TELLING = 24  # characters from which a bare call or `return` says by itself which place it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,9 @@ class Anchor:
         inside = f" inside `{_headline(self.within)}`" if self.within else ""
         return f"`{_headline(self.statement)}`{inside}{place}"
 
+    def target(self) -> Target:
+        return Target(self.scope, statement=self.statement, within=self.within)
+
 
 def find_scope(source: Source, scope: str) -> Scope | NotFound:
     """The one class or function of that dotted name, or the module for ``""``."""
@@ -46,29 +51,30 @@ def find_scope(source: Source, scope: str) -> Scope | NotFound:
         return found[0]
     if found:
         return _ambiguous(source, f"one definition of {scope}", found)
+    return NotFound(StepOutcome.ANCHOR_MISSING, f"a definition of {scope}", tuple(_namesakes(source, scope)[:_SHOWN]))
+
+
+def _namesakes(source: Source, scope: str) -> list[Candidate]:
+    """The definitions that have the last name in another scope; where there are none, those of similar names."""
     last = scope.rpartition(".")[2]
-    near = [node for name, nodes in source.definitions.items() if name.rpartition(".")[2] == last for node in nodes]
-    if not near:
-        names = difflib.get_close_matches(scope, source.definitions, n=_SHOWN, cutoff=_NEAR)
-        near = [source.definitions[name][0] for name in names]
-    return NotFound(
-        StepOutcome.ANCHOR_MISSING,
-        f"a definition of {scope}",
-        tuple(candidate(source, node) for node in near[:_SHOWN]),
-    )
+    same = [node for name, nodes in source.definitions.items() if name.rpartition(".")[2] == last for node in nodes]
+    names = [] if same else difflib.get_close_matches(scope, source.definitions, n=_SHOWN, cutoff=_NEAR)
+    alike = [(source.definitions[name][0], difflib.SequenceMatcher(a=name, b=scope).ratio()) for name in names]
+    return [candidate(source, node, score) for node, score in [(node, 1.0) for node in same] + alike]
 
 
 def find_statement(source: Source, anchor: Anchor) -> ast.stmt | NotFound:
     """The one statement that the anchor describes."""
+    wanted = pattern.statement(anchor.statement)
     scope = _narrow(source, anchor)
     if isinstance(scope, NotFound):
-        return scope
-    wanted = pattern.statement(anchor.statement)
+        return _with_places(scope, _elsewhere(source, wanted, None))
     return _only(
         source,
         str(anchor),
         [node for node in statements_in(scope) if pattern.matches(wanted, node)],
-        lambda: _nearby(source, scope, wanted),
+        lambda: [*_elsewhere(source, wanted, scope), *_nearby(source, scope, wanted)],
+        scope,
     )
 
 
@@ -86,7 +92,7 @@ def find_expression(
         if isinstance(node, ast.expr) and pattern.matches(wanted, node) and (usable is None or usable(source, node))
     ]
     label = f"`{text}`" + (f" in {scope}" if scope else "")
-    return _only(source, label, found, lambda: _nearby_expressions(source, where, wanted))
+    return _only(source, label, found, lambda: _nearby_expressions(source, where, wanted), where)
 
 
 def holds_statements(source: Source, scope: Scope, code: Sequence[ast.stmt]) -> int:
@@ -115,15 +121,27 @@ def _narrow(source: Source, anchor: Anchor) -> ast.AST | NotFound:
         str(outer),
         [node for node in statements_in(scope) if pattern.matches(wanted, node)],
         lambda: _nearby(source, scope, wanted),
+        scope,
     )
 
 
-def _only(source: Source, wanted: str, found: list[Node], near: Callable[[], Iterable[Candidate]]) -> Node | NotFound:
+def _only(
+    source: Source, wanted: str, found: list[Node], near: Callable[[], Iterable[Candidate]], scope: ast.AST
+) -> Node | NotFound:
     if len(found) == 1:
         return found[0]
     if found:
         return _ambiguous(source, f"exactly one {wanted}", found)
-    return NotFound(StepOutcome.ANCHOR_MISSING, wanted, tuple(near()))
+    places = list(near())[:_SHOWN]
+    if not places and isinstance(scope, ast.stmt):
+        places = [candidate(source, scope, 0.0)]
+    return NotFound(StepOutcome.ANCHOR_MISSING, wanted, tuple(places))
+
+
+def _with_places(missing: NotFound, better: Iterable[Candidate]) -> NotFound:
+    """A scope that is not there, with the places that hold what was looked for in it."""
+    places = tuple(dict.fromkeys([*better, *missing.candidates]))
+    return replace(missing, candidates=places[:_SHOWN]) if missing.outcome is StepOutcome.ANCHOR_MISSING else missing
 
 
 def _ambiguous(source: Source, wanted: str, found: Sequence[ast.stmt | ast.expr]) -> NotFound:
@@ -136,6 +154,15 @@ def candidate(source: Source, node: ast.stmt | ast.expr, score: float = 1.0) -> 
     if text.endswith(("(", "[", "{")):  # what is called or held says which place this is
         text += source.line(node.lineno + 1).decode("utf-8", "replace").strip()
     return Candidate(node.lineno, text, round(score, 2))
+
+
+def _elsewhere(source: Source, wanted: ast.stmt, scope: ast.AST | None) -> Iterator[Candidate]:
+    """Statements of that very shape outside of the scope. One that names nothing of its own says nothing there."""
+    if not isinstance(wanted, ast.Return | ast.Pass | ast.Expr) or len(ast.unparse(wanted)) > _TELLING:
+        inside = set(statements_in(scope)) if scope else set()
+        for node in statements_in(source.tree):
+            if node not in inside and pattern.matches(wanted, node):
+                yield candidate(source, node)
 
 
 def _nearby(source: Source, scope: ast.AST, wanted: ast.stmt) -> Iterator[Candidate]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .replace_expression import swap
 from .result import Location
 from .source import Source
+from .target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +24,6 @@ class EditCondition:
 
     def symbols(self) -> tuple[str, ...]:
         return (self.scope,)
+
+    def target(self) -> Target:
+        return Target(self.scope, expression=self.old, note="as the whole condition of an if, while or assert")

@@ -12,6 +12,7 @@ from .anchors import candidate
 from .region import Region
 from .result import AlreadySo, Found, Location, NotFound
 from .source import Source
+from .target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,9 @@ class EnsureImport:
 
     def symbols(self) -> tuple[str, ...]:
         return ()
+
+    def target(self) -> Target:
+        return Target(statement=f"from {self.module} import ...")
 
 
 def _is_star(node: ast.ImportFrom) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import libcst as cst
@@ -14,6 +14,7 @@ from .anchors import Anchor, candidate, find_statement
 from .region import Region, parse_expression
 from .result import AlreadySo, Found, Location, NotFound
 from .source import Source, statements_in
+from .target import Target
 
 _Literal = ast.List | ast.Tuple | ast.Set
 _Holder: TypeAlias = cst.List | cst.Tuple | cst.Set
@@ -57,6 +58,9 @@ class ExtendLiteral:
 
     def symbols(self) -> tuple[str, ...]:
         return (self.anchor.scope,)
+
+    def target(self) -> Target:
+        return replace(self.anchor.target(), note=f"with one list, tuple or set that holds {self.beside}")
 
 
 def _own_nodes(statement: ast.stmt) -> list[ast.AST]:

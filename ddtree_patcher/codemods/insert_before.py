@@ -8,6 +8,7 @@ from .anchors import Anchor
 from .insertion import insert_at, insert_before
 from .result import Location
 from .source import Source
+from .target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +24,6 @@ class InsertBefore:
 
     def symbols(self) -> tuple[str, ...]:
         return (self.anchor.scope,)
+
+    def target(self) -> Target:
+        return self.anchor.target()

@@ -9,6 +9,7 @@ from .anchors import find_scope, holds_statements
 from .insertion import insert_after
 from .result import AlreadySo, Location, NotFound
 from .source import Source
+from .target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,6 @@ class InsertLast:
 
     def symbols(self) -> tuple[str, ...]:
         return (self.scope,)
+
+    def target(self) -> Target:
+        return Target(self.scope, note="the end of this function")

@@ -19,7 +19,9 @@ def insert_at(source: Source, anchor: Anchor, code: str, insert: Insert) -> Loca
     """Insert statements at an anchor unless they stand, one after the other, in its scope already."""
     scope = find_scope(source, anchor.scope)
     if isinstance(scope, NotFound):
-        return scope
+        missing = find_statement(source, anchor)
+        assert isinstance(missing, NotFound)
+        return missing
     if line := holds_statements(source, scope, pattern.statements(code)):
         return AlreadySo(line)
     statement = find_statement(source, anchor)

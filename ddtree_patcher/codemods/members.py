@@ -62,4 +62,5 @@ def presence(source: Source, scope: Scope, code: str) -> AlreadySo | NotFound | 
         return AlreadySo(existing[0].lineno)
     names = ", ".join(name for node in wanted for name in names_of(node))
     near = tuple(candidate(source, node) for node in existing)
-    return NotFound(StepOutcome.HALF_UPSTREAMED, f"{names} as this patchset defines it, or not at all", near)
+    wanted_words = f"{names} as this patchset defines it, or not at all"
+    return NotFound(StepOutcome.HALF_UPSTREAMED, wanted_words, near, f"# this, or nothing of it\n{code.strip()}")

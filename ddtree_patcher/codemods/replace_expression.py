@@ -11,6 +11,7 @@ from .anchors import find_expression
 from .region import Region, parse_expression
 from .result import AlreadySo, Found, Location, NotFound
 from .source import Source
+from .target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class ReplaceExpression:
 
     def symbols(self) -> tuple[str, ...]:
         return (self.scope,)
+
+    def target(self) -> Target:
+        return Target(self.scope, expression=self.old)
 
 
 def swap(source: Source, scope: str, old: str, new: str, *, conditions_only: bool = False) -> Location:

@@ -14,7 +14,7 @@ class Candidate:
 
     line: int  # 1-based
     text: str  # the first line of its code
-    score: float = 1.0  # 0..1, 1 for places that match in full
+    score: float = 1.0  # 0..1, 1 for places that match in full; 0: where it was looked for, and nothing comes near
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class NotFound:
     outcome: StepOutcome  # anchor_missing, anchor_ambiguous or half_upstreamed
     wanted: str  # what was looked for, in words
     candidates: tuple[Candidate, ...] = ()  # empty when nothing is even near
+    expected: str = ""  # the code that was to be there; empty when it is the codemod's target
 
 
 Location: TypeAlias = Found | AlreadySo | NotFound

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..model import Diagnostic, ExitCode, Report, Severity, StepOutcome, StepResult
-from ..patchset import Patchset
-from ..planner import draft
+from ..fingerprint import MODULE, SymbolKind
+from ..model import Diagnostic, ExitCode, Report, Severity
+from ..planner import Draft, draft
 from ..pristine import Pristine
-from ..snapshot import Snapshot, bundled, capture, load
-from ..snapshot_compare import ChangeKind, SymbolChange, compare, nearest
+from ..signatures import differences
+from ..snapshot import Absent, FileFingerprint, Snapshot, bundled, capture, load, of_release
+from ..snapshot_compare import ChangeKind, Match, SymbolChange, compare, nearest
+from ..survival import Survival
+from ..survival import bundled as survival_of
 from ..tree import Tree
+from .known_variants import hold_back
+from .prospects import Outlook, concerns, outlooks
 from .session import Session
+from .standing import Standing, build_of, judge_release
 
 # Holds upstream source: out of reach of git and of what is packaged.
 TEXTS = ".snapshots"
@@ -23,17 +30,24 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     """Compare with the snapshot of VERSION, of a PATH, or (``auto``) of this version, else the nearest by content."""
     installation = session.installation
     look = Pristine(installation, session.store, session.state(), allow_drift=True)
-    snapshot, agreement, how = _choose(session, wanted, look)
-    version = installation.version or "unknown"
+    match, how = _choose(session, wanted, look)
+    snapshot, version = match.snapshot, installation.version or "unknown"
     session.options.say(f"comparing {len(snapshot.files)} files by symbol")
     current = capture(installation.distribution, version, snapshot.files, look.read, known=snapshot)
     changes = compare(snapshot, current)
-    session.options.say(f"planning {len(session.loaded.patchset.steps)} steps")
-    made = draft(session.loaded.patchset, Tree(look.read))
+    patchset = session.loaded.patchset
+    session.options.say(f"planning {len(patchset.steps)} steps")
+    made = _planned(session, look)
+    steps = outlooks(patchset, made.steps, made.diagnostics, _variants_on(session, snapshot))
     extra: dict[str, object] = {
-        "snapshot": {"version": snapshot.version, "chosen": how, "agreement": round(agreement, 4)},
-        "changes": [_row(item) for item in changes],
-        "meaning": [_meaning(session.loaded.patchset, step, changes) for step in made.steps],
+        "snapshot": {
+            "version": snapshot.version,
+            "chosen": how,
+            "agreement": round(match.agreement, 4),
+            **_identical(snapshot, current),
+        },
+        "changes": _rows(changes, steps),
+        "meaning": [_meaning(step, changes) for step in steps],
     }
     diagnostics: list[Diagnostic] = []
     if text:
@@ -43,19 +57,58 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     return session.report("diff", code, steps=made.steps, diagnostics=tuple(diagnostics), extra=extra)
 
 
-def _choose(session: Session, wanted: str, look: Pristine) -> tuple[Snapshot, float, str]:
+def _choose(session: Session, wanted: str, look: Pristine) -> tuple[Match, str]:
     if wanted != "auto":
-        snapshot = load(wanted)
-        return snapshot, nearest((snapshot,), look.read).agreement, "named"
+        return nearest((load(wanted),), look.read), "named"
     known = [item for item in bundled() if item.distribution == session.installation.distribution]
     same = [item for item in known if item.version == session.installation.version]
     if same:
-        return same[0], nearest(same, look.read).agreement, "version"
-    match = nearest(known, look.read)
-    return match.snapshot, match.agreement, "nearest"
+        return nearest(same, look.read), "version"
+    return nearest(known, look.read), "nearest"
 
 
-def _row(item: SymbolChange) -> dict[str, object]:
+def _planned(session: Session, look: Pristine) -> Draft:
+    """The steps as ``plan`` sees them: one that lost the shape of the nearest release is held back."""
+    patchset, pristine = session.loaded.patchset, Tree(look.read)
+    made = draft(patchset, pristine)
+    release = judge_release(build_of(session.installation, look, patchset.supports), look.glance, allow_drift=True)
+    if release.standing is Standing.MIXED:
+        return made
+    nearest = release.nearest or session.installation.version
+    return hold_back(made, patchset, survival_of(session.loaded.folder), nearest, pristine)
+
+
+def _identical(snapshot: Snapshot, current: Snapshot) -> dict[str, int]:
+    """How many watched files are there, in either, and how many of them are the same byte for byte."""
+    pairs = [(before, current.files[path]) for path, before in snapshot.files.items()]
+    there = [pair for pair in pairs if pair != (Absent.ABSENT, Absent.ABSENT)]
+    return {"files": len(there), "identical_files": sum(_sha256(before) == _sha256(now) for before, now in there)}
+
+
+def _sha256(file: FileFingerprint | Absent) -> str:
+    return file.sha256 if isinstance(file, FileFingerprint) else ""
+
+
+def _variants_on(session: Session, snapshot: Snapshot) -> Callable[[str], str | None]:
+    """The variants on the snapshot's release; nothing is known of a fork that has the number of a release."""
+    release = of_release(snapshot.distribution, snapshot.version)
+    known = survival_of(session.loaded.folder) if release and release.files == snapshot.files else Survival()
+    return lambda step: known.steps.get(step, {}).get(snapshot.version)
+
+
+# --- symbols -----------------------------------------------------------------------------------------------------
+
+
+def _rows(changes: Sequence[SymbolChange], steps: Sequence[Outlook]) -> list[dict[str, object]]:
+    came: defaultdict[str, list[SymbolChange]] = defaultdict(list)
+    for item in changes:
+        if item.change is ChangeKind.ADDED:
+            came[_last(item.qualname)].append(item)
+    return [_row(item, steps, came) for item in changes]
+
+
+def _row(item: SymbolChange, steps: Sequence[Outlook], came: Mapping[str, Sequence[SymbolChange]]) -> dict[str, object]:
+    namesake = _namesake(item, came)
     return {
         "change": item.change.value,
         "path": item.path,
@@ -64,29 +117,67 @@ def _row(item: SymbolChange) -> dict[str, object]:
         "after": item.after,
         "moved_to": f"{item.new_path}:{item.new_qualname}" if item.change is ChangeKind.MOVED else "",
         "line": item.line,
+        "details": list(_details(item)),
+        "namesake": f"{namesake.path}:{namesake.qualname}" if namesake else "",
+        "touched_by": [step.step for step in steps if concerns(item, step.touches)],
     }
 
 
-def _meaning(patchset: Patchset, step: StepResult, changes: Sequence[SymbolChange]) -> dict[str, object]:
-    """A step's prospects: does it still fit, and which of the symbols that it looks at have changed?"""
-    touched = _touched(patchset, step)
-    changed = [f"{item.path}:{item.qualname}" for item in changes if (item.path, item.qualname) in touched]
-    if step.outcome in (StepOutcome.PENDING, StepOutcome.ALREADY):
-        verdict = f"fits, by the variant {step.variant}"
-    elif step.outcome.is_conflict:
-        verdict = f"needs work: {step.outcome}"
-    else:
-        verdict = str(step.outcome)
-    return {"step": step.id, "verdict": verdict, "changed_symbols": sorted(changed)}
+def _details(item: SymbolChange) -> tuple[str, ...]:
+    """What changed of a symbol, in words. Whether a body changed beside its signature, a snapshot does not tell."""
+    if item.change is ChangeKind.REFORMATTED:
+        return ("only formatting, comments or docstrings changed",)
+    if item.change is not ChangeKind.CHANGED:
+        return ()
+    was = (f"was a {item.was}, is a {item.kind}",) if item.was else ()
+    return was + differences(item.kind, item.before, item.after) or (_BODIES[item.kind],)
 
 
-def _touched(patchset: Patchset, step: StepResult) -> set[tuple[str, str]]:
-    declared = patchset.by_id[step.id]
-    edits = [edit for variant in declared.variants for edit in variant.edits]
-    contracts = [*declared.contract, *(item for variant in declared.variants for item in variant.contract)]
-    return {(edit.path, name) for edit in edits for name in edit.symbols()} | {
-        (item.path, item.name) for item in contracts
+_BODIES = {
+    SymbolKind.MODULE: "imports or module-level statements changed",
+    SymbolKind.CLASS: "decorators or class-level statements changed",
+    SymbolKind.FUNCTION: "body changed",
+    SymbolKind.METHOD: "body changed",
+    SymbolKind.CONSTANT: "value changed",
+    SymbolKind.FIELD: "default or options changed",
+    SymbolKind.MEMBER: "value changed",
+}
+
+
+def _namesake(item: SymbolChange, came: Mapping[str, Sequence[SymbolChange]]) -> SymbolChange | None:
+    """Of a symbol that is gone: the one that is new under its last name. ``__init__`` and the like say nothing."""
+    name = _last(item.qualname)
+    if item.change is not ChangeKind.REMOVED or name == MODULE or name.startswith("__"):
+        return None
+    found = came.get(name, ())
+    return found[0] if len(found) == 1 else None
+
+
+def _last(qualname: str) -> str:
+    return qualname.rpartition(".")[2].partition("#")[0]
+
+
+# --- steps -------------------------------------------------------------------------------------------------------
+
+
+def _meaning(outlook: Outlook, changes: Sequence[SymbolChange]) -> dict[str, object]:
+    """A step's prospect: does it still fit, and which of the symbols that it touches have changed?"""
+    changed = {f"{item.path}:{item.qualname}" for item in changes if item.qualname and concerns(item, outlook.touches)}
+    why = outlook.reason
+    return {
+        "step": outlook.step,
+        "prospect": outlook.prospect.value,
+        "outcome": outlook.here.outcome.value,
+        "variant": outlook.here.variant,
+        "snapshot_variant": outlook.there,
+        "path": why.path if why else "",
+        "line": why.line if why else 0,
+        "reason": why.summary if why else "",
+        "changed_symbols": sorted(changed),
     }
+
+
+# --- text --------------------------------------------------------------------------------------------------------
 
 
 def _text_diff(snapshot: Snapshot, look: Pristine, wanted: str) -> tuple[str, list[Diagnostic]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from .. import graph
+from .. import graph, survival
 from ..errors import StalePlan, UsageError
 from ..model import Diagnostic, ExitCode, FileState, FileStatus, PatchsetIdentity, Report, Severity, StepOutcome
 from ..patchset import Patchset
@@ -18,7 +18,9 @@ from ..store import digest_in, identity_in, inside
 from ..tree import Tree
 from .alarms import python_files, watch
 from .checkout import uncommitted
+from .conflicts import Here, explained
 from .drift import Drift, diagnose
+from .known_variants import hold_back
 from .lookalikes import lookalikes
 from .provenance import with_provenance
 from .session import Session
@@ -70,13 +72,17 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     session.refuse_other_patchset(state)
     look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
     session.options.say(f"planning {len(selected)} steps")
-    made = draft(patchset, Tree(look.read), selected)
+    pristine = Tree(look.read)
+    made = draft(patchset, pristine, selected)
     session.options.say("looking for other uses of what the steps change")
     release = judge_release(
         build_of(session.installation, look, patchset.supports), look.glance, allow_drift=selection.allow_drift
     )
+    if release.standing is not Standing.MIXED:  # of another release's file nothing more is said than that
+        known, nearest = survival.bundled(session.loaded.folder), release.nearest or session.installation.version
+        made = hold_back(made, patchset, known, nearest, pristine, allow_drift=selection.allow_drift)
     drift = _drift(session, look, release)
-    diagnostics = [*_of_files(patchset, look, release, drift), *_of_steps(made, look)]
+    diagnostics = [*_of_files(patchset, look, release, drift), *_of_steps(session, made, look)]
     diagnostics += lookalikes(session.installation.folder, [item.path for item in made.files if item.added])
     diagnostics += _uncommitted(session, made, look)
     told = {(item.code, item.path) for item in diagnostics}
@@ -127,10 +133,21 @@ def _unproved(patchset: Patchset, look: Pristine, release: Judgement) -> list[Fi
     return [item for item in found if item.path not in release.mixed]
 
 
-def _of_steps(made: Draft, look: Pristine) -> list[Diagnostic]:
+def _of_steps(session: Session, made: Draft, look: Pristine) -> list[Diagnostic]:
     """Why steps cannot be planned. A file that was deleted is the whole reason why a step misses it."""
     deleted = {item.path for item in look.unproved() if item.status is FileStatus.MISSING}
-    return [with_provenance(item, look) for item in made.diagnostics if item.path not in deleted]
+    wanted = [item for item in made.diagnostics if item.path not in deleted]
+    if not wanted:
+        return []
+    installation, loaded = session.installation, session.loaded
+    here = Here(
+        loaded.patchset.distribution,
+        installation.version,
+        look.glance,
+        lambda: python_files(installation, look.state),
+        survival.bundled(loaded.folder),
+    )
+    return [with_provenance(explained(made.sought, item, here), look) for item in wanted]
 
 
 def _of_names(session: Session, look: Pristine, made: Draft) -> list[Diagnostic]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from .. import wheels
+from .. import survival, wheels
 from ..digest import sha256
 from ..errors import EnvironmentRefused, PatchError, PatchsetError
 from ..model import (
@@ -22,12 +22,14 @@ from ..model import (
     StepOutcome,
     Tier,
 )
-from ..patchset import Patchset
+from ..patchset import Loaded, Patchset
 from ..planner import draft
 from ..snapshot import bundled
 from ..tree import Tree, forget_parsed
 from ..verification.static import Subject, static_checks
 from .alarms import watch
+from .conflicts import Here, explained
+from .known_variants import hold_back
 from .proved_wheel import ProvedWheel, open_wheel
 from .session import Session
 from .standing import Build, judge_release
@@ -47,7 +49,7 @@ def survey(session: Session, words: Sequence[str], folder: Path, capabilities: t
     rows = []
     for place, version in enumerate(versions, 1):
         session.options.say(f"{patchset.distribution} {version} ({place} of {len(versions)})")
-        rows.append(_row(session, patchset, version, folder))
+        rows.append(_row(session, version, folder))
         forget_parsed()
     code = max((row.verdict.exit_code for row in rows), default=ExitCode.OK)
     return Report(
@@ -62,29 +64,35 @@ def survey(session: Session, words: Sequence[str], folder: Path, capabilities: t
     )
 
 
-def _row(session: Session, patchset: Patchset, version: str, folder: Path) -> ReleaseResult:
+def _row(session: Session, version: str, folder: Path) -> ReleaseResult:
     """One release. Whatever is wrong with it or with its wheel is its verdict, and others go on."""
+    patchset = session.loaded.patchset
     try:
         path = wheels.fetch(patchset.distribution, version, folder, session.options.say)
     except EnvironmentRefused as error:
         return ReleaseResult(version, ReleaseVerdict.REFUSED, diagnostics=error.diagnostics())
     row = ReleaseResult(version, ReleaseVerdict.REFUSED, path.name, sha256(path.read_bytes()))
     try:
-        return _judged(row, patchset, open_wheel(path, version))
+        return _judged(row, session.loaded, open_wheel(path, version))
     except PatchsetError as error:  # a step that is at fault on this release may be right on others
         return replace(row, verdict=ReleaseVerdict.CONFLICT, diagnostics=error.diagnostics())
     except PatchError as error:
         return replace(row, diagnostics=error.diagnostics())
 
 
-def _judged(row: ReleaseResult, patchset: Patchset, wheel: ProvedWheel) -> ReleaseResult:
+def _judged(row: ReleaseResult, loaded: Loaded, wheel: ProvedWheel) -> ReleaseResult:
+    patchset = loaded.patchset
     pristine = Tree(wheel.read)
     for item in patchset.preconditions:
         if not item.shape.holds(pristine):
             raise EnvironmentRefused(item.summary, remedy=item.remedy)
     made = draft(patchset, pristine)
     standing = judge_release(Build(patchset.distribution, row.version, patchset.supports, wheel.recorded), wheel.read)
-    diagnostics = [*standing.diagnostics, *made.diagnostics]
+    known = survival.bundled(loaded.folder)
+    if standing.nearest:  # what is known of a release is made by this command, and binds others alone
+        made = hold_back(made, patchset, known, standing.nearest, pristine)
+    here = Here(patchset.distribution, row.version, wheel.read, lambda: _python(patchset, wheel), known, published=True)
+    diagnostics = [*standing.diagnostics, *(explained(made.sought, item, here) for item in made.diagnostics)]
     if not made.upstream_has_all:
         diagnostics += _of_names(patchset, wheel, {item.path for item in diagnostics if item.code == _HALF})
     row = replace(row, standing=standing.as_json(), steps=made.steps, diagnostics=tuple(diagnostics))
@@ -104,9 +112,13 @@ _HALF = StepOutcome.HALF_UPSTREAMED.value
 
 def _of_names(patchset: Patchset, wheel: ProvedWheel, told: Collection[str]) -> list[Diagnostic]:
     """Uses of watched names without a verdict, and of our own names in files of which nobody has told that yet."""
-    python = sorted(name for name in wheel.source.names if name.startswith(f"{patchset.package}/"))
-    found = watch(patchset.sentinels, wheel.read, [name for name in python if name.endswith(".py")])
+    found = watch(patchset.sentinels, wheel.read, _python(patchset, wheel))
     return [item for item in found if item.code != _HALF or item.path not in told]
+
+
+def _python(patchset: Patchset, wheel: ProvedWheel) -> list[str]:
+    names = (name for name in wheel.source.names if name.startswith(f"{patchset.package}/"))
+    return sorted(name for name in names if name.endswith(".py"))
 
 
 def _summed_up(row: ReleaseResult) -> Iterator[CheckResult]:

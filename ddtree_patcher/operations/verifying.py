@@ -110,7 +110,8 @@ def run_tiers(
 
 _REMEDIES = {
     "nothing-else-changed": "Reinstall SGLang (pip install --force-reinstall --no-deps), "
-    "or apply with --allow-drift to accept these files as they are."
+    "or apply with --allow-drift to accept these files as they are.",
+    "patchset-current": "Run `ddtree-patch apply`, or name the patchset that is applied with --patchset.",
 }
 
 

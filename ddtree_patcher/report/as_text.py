@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from rich.console import Console
@@ -12,9 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..model import Cell, CheckOutcome, CheckResult, Diagnostic, ExitCode, FileState, Report, Severity, StepResult
-from . import matrix_text, patch_text
-from .tables import folded, listing, styled, table
+from ..model import Cell, CheckOutcome, CheckResult, ExitCode, FileState, Report, Severity, StepResult
+from . import diagnostic_text, diff_text, matrix_text, patch_text
+from .tables import folded, listing, say, styled, table
 
 _ROOMY = 110  # columns from which digests do not crowd paths
 
@@ -25,7 +24,7 @@ def render(report: Report, console: Console, *, verbose: bool = False, quiet: bo
         if report.releases:
             matrix_text.draw(report, console, verbose=verbose)
         _installation(report, console)
-        _extra(report, console)
+        _extra(report, console, verbose=verbose)
         if "meaning" not in report.extra:  # said there, with what changed
             _steps(report.steps, console)
         _files(report.files, console, verbose=verbose)
@@ -33,10 +32,10 @@ def render(report: Report, console: Console, *, verbose: bool = False, quiet: bo
             _checks(report.checks, console, verbose=verbose)
     for item in report.diagnostics:
         if not quiet or item.severity is Severity.ERROR:
-            _diagnostic(item, console)
+            diagnostic_text.draw(item, console)
     if not quiet or report.diagnostics:
         console.print()
-    console.print(_closing(report, console.width), highlight=False, soft_wrap=True)
+    say(console, _closing(report, console.width))
 
 
 def _installation(report: Report, console: Console) -> None:
@@ -130,30 +129,10 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shown(text: str) -> str:
-    """Text of unknown origin (a path, a line of code) that tells a terminal nothing: control characters as escapes."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
-
-
-def _diagnostic(item: Diagnostic, console: Console) -> None:
-    summary, detail, remedy, path = map(_shown, (item.summary, item.detail, item.remedy, item.path))
-    item = replace(item, summary=summary, detail=detail, remedy=remedy, path=path)
-    style = {"error": "bold red", "warning": "yellow", "note": "cyan"}[item.severity.value]
-    place = f"{item.path}:{item.line}" if item.path and item.line else item.path
-    console.print()
-    console.print(Text.assemble((f"{item.severity} [{item.code}] ", style), item.summary), soft_wrap=True)
-    if place and place not in item.summary:
-        console.print(Text(f"  at {place}", style="dim"), soft_wrap=True)
-    for line in item.detail.splitlines():
-        console.print(Text(f"  {line}"), soft_wrap=True)
-    if item.remedy:
-        console.print(Text.assemble(("  remedy: ", "green"), item.remedy), soft_wrap=True)
-
-
-def _extra(report: Report, console: Console) -> None:
+def _extra(report: Report, console: Console, *, verbose: bool) -> None:
     extra = report.extra
-    if "changes" in extra:
-        _diff(report, console)
+    if "meaning" in extra:
+        diff_text.draw(report, console, verbose=verbose)
     if "recorded_files" in extra:
         console.print(f"state folder: {extra['state_dir']}", soft_wrap=True)
         console.print(f"{extra['recorded_files']} files recorded, {extra['foreign_files']} of them differ from RECORD")
@@ -166,31 +145,6 @@ def _extra(report: Report, console: Console) -> None:
         for row in snapshots:
             drawn.add_row(*(str(value) for value in row.values()))
         console.print(drawn)
-
-
-def _diff(report: Report, console: Console) -> None:
-    snapshot = report.extra["snapshot"]
-    assert isinstance(snapshot, dict)
-    console.print(
-        f"compared with the snapshot of {snapshot['version']} ({snapshot['chosen']}): "
-        f"{snapshot['agreement']:.1%} of its symbols are the same"
-    )
-    changes, meaning = report.extra["changes"], report.extra["meaning"]
-    assert isinstance(changes, list) and isinstance(meaning, list)
-    for row in changes:
-        place = f"{row['path']}" + (f":{row['line']}" if row["line"] else "")
-        line = Text.assemble((f"{row['change']:<12}", "yellow"), f" {row['symbol'] or '(file)'}  ", (place, "dim"))
-        if row["moved_to"]:
-            line.append(f" -> {row['moved_to']}")
-        elif row["before"] != row["after"]:
-            line.append(f"  {row['before']} -> {row['after']}", style="dim")
-        console.print(line, soft_wrap=True)
-    if not changes:
-        console.print("no symbol differs", style="green")
-    console.print()
-    for row in meaning:
-        changed = f"; changed: {', '.join(row['changed_symbols'])}" if row["changed_symbols"] else ""
-        console.print(f"{row['step']:<14} {row['verdict']}{changed}", soft_wrap=True, highlight=False)
 
 
 def _closing(report: Report, width: int) -> Text:

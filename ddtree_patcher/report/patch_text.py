@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.text import Text
 
+from .diagnostic_text import shown
+
 # The terminal's own sixteen colours and no background, so that dark and light themes both stay readable. A line has
 # the colour of its side (added: green, removed: red); only what these name stands out of it.
 _LITERAL, _KEYWORD, _DEFINED, _ASIDE = "cyan", "magenta", "bold", "dim"
@@ -39,7 +41,7 @@ class _Hunk:
 def draw(text: str, console: Console) -> None:
     """Print a unified diff. Where there is no colour and no terminal, not a byte of it is changed."""
     if console.color_system is None:
-        console.file.write(_shown(text) if console.is_terminal else text)
+        console.file.write(shown(text) if console.is_terminal else text)
         return
     for line in _coloured(text):
         console.print(line, soft_wrap=True)
@@ -57,11 +59,11 @@ def _coloured(text: str) -> Iterator[Text]:
             hunk = None
         if counts := _HUNK.match(line):
             hunk = _Hunk(int(counts[1] or 1), int(counts[2] or 1))
-            yield Text(_shown(line), "cyan")
+            yield Text(shown(line), "cyan")
             continue
         if line.startswith("+++ "):
             python = line.rstrip().endswith(".py")
-        yield Text(_shown(line), "bold")
+        yield Text(shown(line), "bold")
     if hunk is not None:
         yield from _hunk(hunk, python)
 
@@ -73,14 +75,14 @@ def _hunk(hunk: _Hunk, python: bool) -> Iterator[Text]:
     for line in hunk.lines:
         mark = line[:1]
         if mark not in _SIDES:  # \ No newline at end of file
-            yield Text(_shown(line), "dim")
+            yield Text(shown(line), "dim")
             continue
         pieces = next(read["-" if mark == "-" else "+"])
         if mark == " ":
             next(read["-"])
         drawn = Text(style=_SIDES[mark]).append(mark, _MARKS[mark])
         for piece, style in pieces:
-            drawn.append(_shown(piece), style)
+            drawn.append(shown(piece), style)
         yield drawn
 
 
@@ -132,8 +134,3 @@ def _begins_inside_a_string(lines: Sequence[str]) -> bool:
         return False
     before = before.strip() or "".join(lines[: quoted[0]][-1:]).strip()
     return not before.endswith(("=", "(", ",", ":"))
-
-
-def _shown(text: str) -> str:
-    """Code of unknown origin that tells a terminal nothing: control characters as escapes."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)

@@ -58,6 +58,15 @@ def _aligned(cells: Sequence[Text], widths: Sequence[int]) -> Text:
     return line
 
 
+def say(console: Console, line: Text, indent: int = 0) -> None:
+    """A message: its words whole on a terminal, below each other; itself one whole line where the output is kept."""
+    if console.is_terminal:
+        indent = min(indent, console.width // 4)
+        console.print(Padding(line, (0, 0, 0, indent), expand=False), overflow="fold", highlight=False)
+    else:
+        console.print(Text(" " * indent).append_text(line), soft_wrap=True, highlight=False)
+
+
 def folded(path: str, width: int) -> str:
     """A path in lines of at most ``width``, broken behind slashes; a name that is longer is left to be folded."""
     lines = [""]

@@ -12,7 +12,8 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..model import Cell, CheckOutcome, CheckResult, Tier
@@ -21,6 +22,7 @@ from .supervisor import Ended, Say, supervise
 PROBES = Path(__file__).resolve().parent / "probes"
 BOOTSTRAP = PROBES / "bootstrap.py"
 IMPORTS = PROBES / "imports.py"
+BYTECODE_VARIABLE = "DDTREE_PATCH_PROBE_BYTECODE"  # as ``bootstrap.py`` reads it
 
 _TAIL_LINES, _TAIL = 15, 4000  # lines and characters of standard error, for a probe that gave no answer
 _LINE = 200  # characters of a line that says what is going on
@@ -34,11 +36,12 @@ def run_probe(
     tier: Tier,
     time_limit: float,
     say: Say = lambda message: None,
+    bytecode: str = "",
 ) -> tuple[CheckResult, ...]:
     """The results of every check of a program; one failed result of the program's own name where it gave none.
 
     ``folder`` holds ``sglang/``; ``time_limit`` is in seconds and covers the whole program; ``say`` is told, now and
-    then, what it is doing.
+    then, what it is doing. What is compiled is kept in the folder ``bytecode``, where one is named.
     """
     command = [python, "-B", str(BOOTSTRAP), "--folder", str(folder.resolve()), str(program.resolve()), *args]
     started = time.monotonic()
@@ -47,7 +50,7 @@ def run_probe(
             ended = supervise(
                 command,
                 Path(scratch),
-                _environment(scratch),
+                _environment(scratch, bytecode),
                 time_limit,
                 lambda line: say(f"{tier}: {_plain(line)[:_LINE]}"),
             )
@@ -61,9 +64,20 @@ def run_probe(
         return (_no_answer(tier, program, "its answer cannot be read", ended.errors, started),)
 
 
-def _environment(scratch: str) -> Mapping[str, str]:
+@contextmanager
+def kept_bytecode() -> Iterator[str]:
+    """A folder for the bytecode of programs that run on one tree: the one that the caller's environment names, or ours.
+
+    Ours does not outlive this.
+    """
+    with tempfile.TemporaryDirectory(prefix="ddtree-patch-bytecode-", ignore_cleanup_errors=True) as folder:
+        yield os.environ.get(BYTECODE_VARIABLE) or folder
+
+
+def _environment(scratch: str, bytecode: str) -> Mapping[str, str]:
     """The caller's own, without bytecode and with the scratch folder for whatever a library wants to store."""
-    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": scratch}
+    kept = {BYTECODE_VARIABLE: bytecode} if bytecode else {}
+    return {**os.environ, **kept, "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": scratch}
 
 
 def _results(tier: Tier, answer: str) -> tuple[CheckResult, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..model import CheckOutcome, CheckResult, Tier
 from .names import module_name
-from .probes_runner import IMPORTS, run_probe
+from .probes_runner import IMPORTS, kept_bytecode, run_probe
 from .supervisor import Say
 
 IMPORT_LIMIT = 120.0  # seconds for one module
@@ -29,32 +29,34 @@ class Target:
 def running_checks(target: Target, upto: Tier, before: Sequence[CheckResult], say: Say) -> tuple[CheckResult, ...]:
     """The tiers beyond ``static``, as far as ``upto``; none is run after a failure in ``before`` or an earlier one."""
     results: list[CheckResult] = []
-    for tier in Tier:
-        if Tier.STATIC.rank < tier.rank <= upto.rank:
-            results += _tier(target, tier, [*before, *results], say)
+    tiers = [tier for tier in Tier if Tier.STATIC.rank < tier.rank <= upto.rank]
+    if not tiers:
+        return ()
+    with kept_bytecode() as bytecode:
+        for tier in tiers:
+            results += _tier(target, tier, [*before, *results], say, bytecode)
     return tuple(results)
 
 
-def _tier(target: Target, tier: Tier, before: Sequence[CheckResult], say: Say) -> Sequence[CheckResult]:
+def _tier(target: Target, tier: Tier, before: Sequence[CheckResult], say: Say, bytecode: str) -> Sequence[CheckResult]:
     failed = next((item.tier for item in before if item.outcome is CheckOutcome.FAILED), None)
     if failed is not None:
         return [CheckResult(tier, str(tier), CheckOutcome.NOT_RUN, f"the {failed} tier failed")]
     if tier is Tier.IMPORT:
-        return _import(target, say)
+        return _import(target, say, bytecode)
     if tier not in target.programs:
         return [CheckResult(tier, str(tier), CheckOutcome.NOT_RUN, f"this patchset has no {tier} program")]
     say(f"running the {tier} program in {target.python}")
-    return run_probe(
-        target.python, target.folder, target.programs[tier], target.arguments.get(tier, ()), tier, LIMITS[tier], say
-    )
+    program, arguments = target.programs[tier], target.arguments.get(tier, ())
+    return run_probe(target.python, target.folder, program, arguments, tier, LIMITS[tier], say, bytecode)
 
 
-def _import(target: Target, say: Say) -> Sequence[CheckResult]:
+def _import(target: Target, say: Say, bytecode: str) -> Sequence[CheckResult]:
     modules = [module_name(path) for path in target.paths if path.endswith(".py")]
     say(f"importing {len(modules)} modules in fresh processes of {target.python}")
     arguments = ["--time-limit", str(IMPORT_LIMIT), *modules]
     limit = IMPORT_LIMIT * len(modules)
-    return run_probe(target.python, target.folder, IMPORTS, arguments, Tier.IMPORT, limit, say)
+    return run_probe(target.python, target.folder, IMPORTS, arguments, Tier.IMPORT, limit, say, bytecode)
 
 
 def unmet_requirement(checks: Sequence[CheckResult], required: Tier | None) -> str:

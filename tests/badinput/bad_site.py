@@ -173,6 +173,12 @@ def errors(result: Result) -> list[dict[str, Any]]:
     return [item for item in result.json["diagnostics"] if item["severity"] == "error"]
 
 
+def _at(place: dict[str, Any]) -> str:
+    """The line of code that a candidate is."""
+    (text,) = (row["text"] for row in place["context"] if row["line"] == place["line"])
+    return str(text)
+
+
 def refused(result: Result, code: ExitCode, word: str, *says: str) -> dict[str, Any]:
     """The first error of a refusal. It has the right word, names what is wrong, and has a remedy."""
     report = result.json
@@ -181,7 +187,8 @@ def refused(result: Result, code: ExitCode, word: str, *says: str) -> dict[str, 
     )
     first = errors(result)[0]
     assert first["code"] == word, result.stdout
-    text = "\n".join([first["summary"], first["detail"], first["path"]])
+    places = [f"line {item['line']}: {_at(item).strip()}" for item in first["candidates"]]
+    text = "\n".join([first["summary"], first["detail"], first["expected"], *places, first["path"]])
     for phrase in says:
         assert phrase in text, f"{phrase!r} is not in {text!r}"
     assert first["remedy"], first

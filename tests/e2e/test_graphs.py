@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from engine_server import EngineServer, InsideError
+from inside.graph_watch import expected_graphs
 from scripts import BLOCK, PROMPTS, accept_lengths, outputs, tree_flags
 
 from sglang_releases import BEFORE_OVERLAP, OVERLAPPING
@@ -51,23 +52,6 @@ def eager(play: Play, version: str, algorithm: str) -> dict[str, Any]:
     return play(version, algorithm, *flags(algorithm), script=[{"requests": REQUESTS}], models=MODELS)
 
 
-def captured(target_rows: int, target_mask: bool) -> list[dict[str, Any]]:
-    """What must be captured: the target's rows, with a mask or without; the drafter's are a block without a mask."""
-    wanted = (("target", target_rows, target_mask), ("draft", BLOCK, False))
-    return [
-        {
-            "role": role,
-            "batch_size": size,
-            "rows": rows,
-            "width": rows,
-            "mask": "runner" if mask else "none",
-            "attention_masks": mask,
-        }
-        for role, rows, mask in wanted
-        for size in SIZES
-    ]
-
-
 def assert_replayed(run: dict[str, Any]) -> None:
     """Every step replayed one graph of the drafter and one of the target: the smallest that the batch fits in."""
     for step in run["steps"]:
@@ -78,7 +62,7 @@ def assert_replayed(run: dict[str, Any]) -> None:
 @pytest.mark.parametrize("version", RELEASES)
 def test_replays_of_a_tree_do_what_forwards_do(version: str, engines: Engines, play: Play) -> None:
     run, forwards = replay(engines(version), "DDTREE"), eager(play, version, "DDTREE")
-    assert run["captured"] == captured(WIDTH, True)
+    assert run["captured"] == expected_graphs(SIZES, BLOCK, WIDTH)
     assert run["checked"] == [4, 4, 4, 1]  # by the self-check: two requests three times, one once
     assert_replayed(run)
     sizes = {step["requests"] for step in run["steps"]}
@@ -92,7 +76,7 @@ def test_replays_of_a_tree_do_what_forwards_do(version: str, engines: Engines, p
 @ENDS
 def test_dflash_is_captured_and_replayed_as_before(version: str, engines: Engines, play: Play) -> None:
     run = replay(engines(version), "DFLASH")
-    assert run["captured"] == captured(BLOCK, False)
+    assert run["captured"] == expected_graphs(SIZES, BLOCK)
     assert_replayed(run)
     assert run["outputs"] == outputs(eager(play, version, "NONE"))
 
@@ -107,7 +91,8 @@ def test_the_self_check_sees_a_graph_without_a_mask(version: str, engines: Engin
 def test_without_a_mask_in_the_graph_other_tokens_come_out(version: str, engines: Engines, play: Play) -> None:
     """What the step graph-mask is for: the mask is there at every replay, and the captured kernels do not read it."""
     run = replay(engines(version), "DDTREE", check="0", plant="no mask")
-    assert run["captured"] == captured(WIDTH, False)
+    target = [graph for graph in run["captured"] if graph["role"] == "target"]
+    assert {(graph["rows"], graph["mask"], graph["attention_masks"]) for graph in target} == {(WIDTH, "none", False)}
     assert run["outputs"] != outputs(eager(play, version, "NONE"))
 
 

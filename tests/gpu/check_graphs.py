@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "e2e" / "inside"), str(Path(__file__).parent)]  # graph_watch and waiting
 NOTHING_TO_RUN_ON = 77
 BACKENDS = ("flashinfer", "triton")
 BLOCK = 4  # of the tiny drafter
@@ -153,20 +154,9 @@ def check_run(case: Case, run: dict[str, Any]) -> Iterator[str]:
 
 
 def expected_graphs(case: Case) -> list[dict[str, Any]]:
-    is_tree = case.algorithm == "DDTREE"
-    wanted = (("target", case.width if is_tree else BLOCK, is_tree), ("draft", BLOCK, False))
-    return [
-        {
-            "role": role,
-            "batch_size": size,
-            "rows": rows,
-            "width": rows,
-            "mask": "runner" if mask else "none",
-            "attention_masks": mask,
-        }
-        for role, rows, mask in wanted
-        for size in SIZES
-    ]
+    watch = importlib.import_module("graph_watch")
+    value: list[dict[str, Any]] = watch.expected_graphs(SIZES, BLOCK, case.width if case.algorithm == "DDTREE" else 0)
+    return value
 
 
 def compare(case: Case, runs: dict[Case, dict[str, Any]]) -> Iterator[str]:
@@ -209,8 +199,6 @@ def run_case(case: Case, timing: bool) -> dict[str, Any]:
     import torch
 
     driver = load_driver()
-    sys.path.insert(0, str(TESTS / "e2e" / "inside"))
-    sys.path.insert(0, str(Path(__file__).parent))
     graph_watch = importlib.import_module("graph_watch")
     waiting = importlib.import_module("waiting")
     runner = graph_watch.graph_runner()

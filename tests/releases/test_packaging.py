@@ -48,7 +48,11 @@ def test_it_plans_from_an_empty_folder(program: str, tree: Callable[..., Path], 
 
 def test_the_snapshots_come_with_it(program: str, shared_tree: Callable[[str], Path], tmp_path: Path) -> None:
     report = _run(program, tmp_path, "--root", str(shared_tree("0.5.12")), "diff", "--exit-code")
-    assert report["snapshot"] == {"version": "0.5.12", "chosen": "version", "agreement": 1.0}
+    snapshot = report["snapshot"]
+    assert (snapshot["version"], snapshot["chosen"], snapshot["agreement"]) == ("0.5.12", "version", 1.0)
+    assert snapshot["files"] == snapshot["identical_files"] > 0
+    # The survival file came, too: without it nothing is known of how a step was done there.
+    assert {item["prospect"] for item in report["meaning"]} == {"still_fits", "not_needed"}
 
 
 def test_it_applies_and_reverts(
@@ -65,7 +69,7 @@ def test_no_source_of_sglang_is_in_it(built: Path) -> None:
     """Snapshots are digests; nothing else of SGLang's travels."""
     names = wheel_tree.names(built)
     snapshots = {name for name in names if name.startswith("ddtree_patcher/_snapshots/")}
-    digests = {f"sglang-{version}.json" for version in WITH_DFLASH} | {"wheels.txt"}
+    digests = {f"sglang-{version}.json" for version in WITH_DFLASH} | {"wheels.txt", "survival/ddtree.json"}
     assert snapshots == {f"ddtree_patcher/_snapshots/{name}" for name in digests}
     assert [name for name in names if name.startswith("sglang/")] == []
 

@@ -53,7 +53,7 @@ def test_holds(name: str, parameters: tuple[str, ...]) -> None:
     ("name", "parameters", "words", "line"),
     [
         ("gone", (), "needs gone in f.py", 0),
-        ("Worker.gone", (), "needs Worker.gone", 0),
+        ("Worker.gone", (), "needs Worker.gone", 10),
         ("Gone.size", (), "needs Gone.size", 0),
         ("imported", ("a",), "needs imported in f.py", 0),
         ("plain", ("a", "d", "e"), "plain in f.py no longer takes d, e", 3),

@@ -17,12 +17,23 @@ from ddtree_patcher.model import (
     InstallationStatus,
     ReleaseVerdict,
     StepOutcome,
+    StepProspect,
     Tier,
     Word,
 )
+from ddtree_patcher.snapshot_compare import ChangeKind
 
 STATUSES = Path(__file__).resolve().parents[2] / "docs" / "statuses.md"
-VOCABULARIES = (StepOutcome, FileStatus, InstallationStatus, DriftCause, CheckOutcome, ReleaseVerdict)
+VOCABULARIES = (
+    StepOutcome,
+    FileStatus,
+    InstallationStatus,
+    DriftCause,
+    CheckOutcome,
+    ReleaseVerdict,
+    StepProspect,
+    ChangeKind,
+)
 WORDS = [
     *(word.value for kind in VOCABULARIES for word in kind),
     *(code.symbol for code in ExitCode),

@@ -171,7 +171,10 @@ class TestConflict:
         near = step("near", InsertAfter(F, Anchor("stopp()", scope="run"), "check()\n"))
         (said,) = plan(near).diagnostics
         assert said.summary == f"near: cannot find `stopp()` in run in {F}"
-        assert said.detail.startswith("Candidates:\nline 7: stop()  (") and "% alike)" in said.detail
+        assert said.expected == "# in run\nstopp()"
+        (place,) = said.candidates
+        assert (place.path, place.line, 0.6 < place.score < 1) == (F, 7, True)
+        assert [line for line, _ in place.context] == [5, 6, 7] and place.context[-1] == (7, "    stop()")
         assert (said.code, said.path, said.line) == ("anchor_missing", F, 7)
 
     @pytest.mark.parametrize(
@@ -220,7 +223,8 @@ class TestVariants:
         shaped = Step("s", "", "", (Variant("a", (Defines(F, "Gone"), HasFile(F))),))
         answer = choose_variant(shaped, tree({F: TEXT}))
         assert isinstance(answer, NoVariant) and answer.outcome is StepOutcome.ANCHOR_MISSING
-        assert f"{F} defines Gone" in answer.reason and answer.path == F
+        assert f"{F} defines Gone" in answer.detail and answer.path == F and F in answer.reason
+        assert answer.target is not None and answer.target.scope == "Gone"
 
 
 class TestContract:
@@ -333,18 +337,20 @@ class TestLines:
     FILE = "class Kind:\n    A = 1\n\n\ndef run():\n    start()\n    stop()\n    stop()\n"
     ABOVE = step("above", InsertAfter(F, Anchor("A = ...", scope="Kind"), "B = 2\nC = 3\n"))
 
-    def said(self, *later: Step, text: str = FILE) -> tuple[int, str]:
+    def said(self, *later: Step, text: str = FILE) -> tuple[int, list[str]]:
+        """The line of the diagnostic, and that of each candidate with its code."""
         made = plan(self.ABOVE, *later, files={F: text})
         (problem,) = [item for item in made.diagnostics if item.severity is Severity.ERROR]
-        return problem.line, problem.detail
+        shown = [(item.line, dict(item.context)[item.line].strip()) for item in problem.candidates]
+        return problem.line, [f"{line}: {text}" for line, text in shown]
 
     def test_of_places_that_are_too_many(self) -> None:
-        line, detail = self.said(step("below", InsertAfter(F, Anchor("stop()", scope="run"), "end()\n")))
-        assert (line, detail) == (7, "Candidates:\nline 7: stop()\nline 8: stop()")
+        line, places = self.said(step("below", InsertAfter(F, Anchor("stop()", scope="run"), "end()\n")))
+        assert (line, places) == (7, ["7: stop()", "8: stop()"])
 
     def test_of_a_place_that_comes_near(self) -> None:
-        line, detail = self.said(step("below", InsertAfter(F, Anchor("stars()", scope="run"), "end()\n")))
-        assert line == 6 and "line 6: start()" in detail
+        line, places = self.said(step("below", InsertAfter(F, Anchor("stars()", scope="run"), "end()\n")))
+        assert line == 6 and "6: start()" in places
 
     def test_of_a_variant_that_does_not_fit(self) -> None:
         variant = Variant("v", when=(Holds(F, Anchor("stop()", scope="run")),))

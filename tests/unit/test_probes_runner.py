@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import json
+import marshal
 import os
+import py_compile
+import shutil
 import signal
 import subprocess
 import sys
@@ -197,6 +202,65 @@ class TestAnAnswer:
 
     def test_there_is_nothing_on_standard_input(self, bench: Bench) -> None:
         assert bench.run_one("import sys; return repr(sys.stdin.read())").detail.startswith("''")
+
+
+class TestKeptBytecode:
+    """Each process of a verification would compile the same two thousand files again."""
+
+    PROGRAM = """
+        def checks():
+            yield "one", one
+        def one():
+            from sglang.good import VALUE, function
+            return f"{VALUE} {function.__code__.co_filename}"
+    """
+
+    def run(self, bench: Bench, bytecode: Path, folder: Path | None = None) -> str:
+        program = bench.root / "program.py"
+        program.write_text(textwrap.dedent(self.PROGRAM), encoding="utf-8")
+        (result,) = run_probe(
+            sys.executable, folder or bench.folder, program, (), Tier.SMOKE, 30.0, bytecode=str(bytecode)
+        )
+        assert result.outcome is CheckOutcome.PASSED
+        return result.detail.partition(" [")[0]
+
+    @pytest.fixture
+    def kept(self, tmp_path: Path, bench: Bench) -> Path:
+        bench.write("sglang/good.py", "VALUE = 'tree'\ndef function(): ...\n")
+        (tmp_path / "kept").mkdir()
+        return tmp_path / "kept"
+
+    def test_is_found_by_the_source_and_bears_the_path_of_whoever_imports(self, bench: Bench, kept: Path) -> None:
+        assert self.run(bench, kept) == f"tree {bench.folder / 'sglang/good.py'}"
+        digest = hashlib.sha256((bench.folder / "sglang/good.py").read_bytes()).hexdigest()
+        (code,) = kept.glob(f"*{digest}")
+        code.write_bytes(marshal.dumps(compile("VALUE = 'kept'\ndef function(): ...\n", "elsewhere.py", "exec")))
+        copy = bench.folder.with_name("copy")
+        shutil.copytree(bench.folder, copy)
+        assert self.run(bench, kept, copy) == f"kept {copy / 'sglang/good.py'}"
+        bench.write("sglang/good.py", "VALUE = 'other'\ndef function(): ...\n")
+        assert self.run(bench, kept) == f"other {bench.folder / 'sglang/good.py'}"
+
+    @pytest.mark.parametrize("content", [b"", b"\x00 no code", marshal.dumps("text")])
+    def test_that_cannot_be_used_is_made_anew(self, content: bytes, bench: Bench, kept: Path) -> None:
+        self.run(bench, kept)
+        for file in kept.iterdir():
+            file.write_bytes(content)
+        assert self.run(bench, kept).startswith("tree ")
+
+    def test_that_cannot_be_written_changes_nothing(self, bench: Bench, kept: Path) -> None:
+        assert self.run(bench, kept / "missing").startswith("tree ")
+
+    def test_beside_a_source_comes_first(self, bench: Bench, kept: Path) -> None:
+        """What a server would load is what is proved, even where its bytecode is not that of its source."""
+        self.run(bench, kept)
+        source = bench.folder / "sglang/good.py"
+        stale = bench.folder / "stale.py"
+        stale.write_text("VALUE = 'stale'\ndef function(): ...\n", encoding="utf-8")
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        cached = importlib.util.cache_from_source(str(source))
+        py_compile.compile(str(stale), cached, str(source), doraise=True, invalidation_mode=mode)
+        assert self.run(bench, kept) == f"stale {source}"
 
 
 class TestFilesBesideTheProgram:

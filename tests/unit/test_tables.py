@@ -94,6 +94,22 @@ def test_digests_in_brief_where_there_is_room() -> None:
     assert "aaaa" not in text(report, 100)
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_message_keeps_its_words_on_a_terminal_and_itself_in_a_file(terminal: bool) -> None:
+    stream = io.StringIO()
+    problem = Diagnostic("x", Severity.ERROR, "many words " * 9, "detail " * 12, "do " * 30)
+    console = Console(file=stream, width=60, color_system=None, force_terminal=terminal)
+    as_text.render(Report("plan", ExitCode.CONFLICT, "conflict", diagnostics=(problem,)), console)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines() if line.strip()]
+    assert {word for line in lines for word in line.split()} >= {"many", "words", "detail", "remedy:", "do"}
+    if terminal:
+        assert max(map(len, lines)) <= 60
+        assert {word for line in lines[2:4] for word in line.split()} == {"detail"}
+        assert all(line.startswith("  ") for line in lines[2:-1])
+    else:
+        assert len(lines) == 4
+
+
 class TestTheLastLine:
     def test_counts_steps_checks_and_problems(self) -> None:
         checks = [CheckResult(Tier.STATIC, str(number), CheckOutcome.PASSED) for number in range(3)]

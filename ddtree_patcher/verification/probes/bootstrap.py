@@ -13,16 +13,22 @@ the pipe that an environment variable may name says what is going on now.
 
 GPU-only modules that cannot be imported here are served by our stand-ins, one by one and on this process's path alone;
 every check that ran then names them. A check that needs a third-party package that is not installed is ``not_run``; a
-missing module or name of SGLang's is a failure. Standard library only, Python 3.10 and later; no bytecode is written.
+missing module or name of SGLang's is a failure. Standard library only, Python 3.10 and later.
+
+No bytecode is written beside any source. What has none there is compiled once for each folder that an environment
+variable may name, however many processes import it: found again by the digest of its source, never by its path.
 """
 
 from __future__ import annotations
 
+import _imp
 import argparse
 import contextlib
+import hashlib
 import importlib
 import importlib.util
 import json
+import marshal
 import math
 import os
 import platform
@@ -32,15 +38,16 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 GPU_ONLY_MODULES = ("sgl_kernel", "torchvision")
 FOLDER_VARIABLE = "DDTREE_PATCH_PROBE_FOLDER"  # where a program reads which tree it is to prove
 STAND_INS_VARIABLE = "DDTREE_PATCH_PROBE_STAND_INS"  # their folder and names, for a fresh process of the program's
 PROGRAM_VARIABLE = "DDTREE_PATCH_PROBE_PROGRAM"  # the program's own file, for the same
 PROGRESS_VARIABLE = "DDTREE_PATCH_PROBE_PROGRESS"  # the number of a pipe; whoever started us may listen there
+BYTECODE_VARIABLE = "DDTREE_PATCH_PROBE_BYTECODE"  # a folder that is trusted as the sources are: code lies in it
 PACKAGE = "ddtree_patch_probe"  # what the program's folder is called in here
 
 Row = dict[str, object]
@@ -95,6 +102,7 @@ def main(argv: Sequence[str]) -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)
         put_on_path(options.folder)
+        keep_bytecode()
         _use_the_cpu_where_there_is_no_gpu()
         stand_ins = StandIns(options.stand_ins, [name for name in GPU_ONLY_MODULES if not _can_import(name)])
         stand_ins.install()
@@ -111,6 +119,31 @@ def put_on_path(folder: str) -> None:
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     os.environ[FOLDER_VARIABLE] = sys.path[0] = os.path.realpath(folder)
+
+
+def keep_bytecode() -> None:
+    """From now on a source that has no valid bytecode beside it is compiled once, for all who keep theirs there too."""
+    folder = os.environ.get(BYTECODE_VARIABLE, "")
+    fix = getattr(_imp, "_fix_co_filename", None)  # what importlib gives code from another path its own path with
+    if not folder or fix is None:
+        return
+    compiled = SourceFileLoader.source_to_code
+    kind = f"{sys.implementation.cache_tag}-{sys.flags.optimize}"
+
+    def source_to_code(self: SourceFileLoader, data: bytes, path: str, **more: int) -> CodeType:
+        kept = Path(folder, f"{kind}-{hashlib.sha256(data).hexdigest()}")
+        with contextlib.suppress(OSError, ValueError, EOFError, TypeError):
+            code: CodeType = marshal.loads(kept.read_bytes())
+            fix(code, path)
+            return code
+        code = compiled(self, data, path, **more)
+        with contextlib.suppress(OSError, ValueError):  # a full disk: compiled again, as if nothing were kept
+            part = kept.with_name(f"{kept.name}.{os.getpid()}")
+            part.write_bytes(marshal.dumps(code))
+            part.replace(kept)
+        return code
+
+    setattr(SourceFileLoader, "source_to_code", source_to_code)  # noqa: B010 - no type checker allows it otherwise
 
 
 def missing_package(error: BaseException) -> str:
@@ -195,6 +228,7 @@ def _settle_in_a_spawned_process() -> None:
     ``multiprocessing`` has given it our path, and runs this file again to have its main module.
     """
     folder, *names = json.loads(os.environ[STAND_INS_VARIABLE])
+    keep_bytecode()
     StandIns(folder, names).install()
     _make_package(os.environ[PROGRAM_VARIABLE])
 

@@ -145,6 +145,7 @@ def _answer_for_one(module: str) -> None:
     """In a new interpreter: the same path and stand-ins as the process that started it."""
     bootstrap = importlib.import_module("bootstrap")  # beside this script, whose folder is first on the path
     bootstrap.put_on_path(os.environ[FOLDER_VARIABLE])
+    bootstrap.keep_bytecode()
     folder, *names = json.loads(os.environ[STAND_INS_VARIABLE])
     bootstrap.StandIns(folder, names).install()
     answer = os.dup(1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -19,6 +19,19 @@ class Captured:
     width: int  # of the verify input: rows of each request, as attention is told
     mask: str  # of the verify input: "none", "runner" for the runner's buffer, "other"
     attention_masks: bool  # whether the attention kernels were launched with a mask
+
+
+def expected_graphs(sizes: Sequence[int], block: int, width: int = 0) -> list[dict[str, Any]]:
+    """What must be captured: on the target ``width`` rows with a mask, or (0) a block without; on the drafter a block.
+
+    ``sizes`` are the batches that graphs are captured for.
+    """
+    wanted = (("target", width or block, bool(width)), ("draft", block, False))
+    return [
+        asdict(Captured(role, size, rows, rows, "runner" if mask else "none", mask))
+        for role, rows, mask in wanted
+        for size in sizes
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def refused(codemod: Codemod, text: str) -> tuple[str, list[int]]:
     assert answer.wanted
     for candidate in answer.candidates:
         assert candidate.text == source.line(candidate.line).decode().strip()
-        assert 0 < candidate.score <= 1
+        assert 0 <= candidate.score <= 1
     return str(answer.outcome), [candidate.line for candidate in answer.candidates]
 
 

@@ -95,7 +95,7 @@ def test_already_so_anywhere_in_the_scope() -> None:
         ("def k():\n    f(x)\n", "anchor_missing", []),
         ("class C:\n    def g(self):\n        f(x)\n", "anchor_missing", [2]),
         ("def g():\n    f(y)\n    f(xx)\n    total(1, 2, 3)\n", "anchor_missing", [2, 3]),
-        ("def g():\n    return lambda: f(x)\n", "anchor_missing", []),
+        ("def g():\n    return lambda: f(x)\n", "anchor_missing", [1]),
         ("def g(): f(x)\n", "anchor_missing", [1]),
         ("def g():\n    if a: f(x)\n", "anchor_missing", [2]),
         ("def g():\n    a; f(x)\n", "anchor_missing", [2]),

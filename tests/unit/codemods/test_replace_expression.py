@@ -75,7 +75,7 @@ def test_already_so() -> None:
         ("def k():\n    return a == 1\n", "anchor_missing", []),
         ("def g():\n    return a == 2\n", "anchor_missing", [2]),
         ("def g():\n    return a == 1 == b\n", "anchor_missing", [2]),
-        ("def g():\n    return 'a == 1'  # a == 1\n", "anchor_missing", []),
+        ("def g():\n    return 'a == 1'  # a == 1\n", "anchor_missing", [1]),
         ("def g():\n    return (a == 1 or\n            a == 1)\n", "anchor_ambiguous", [2, 3]),
         ("def g(): ...\ndef g():\n    return a == 1\n", "anchor_ambiguous", [1, 2]),
     ],
