@@ -96,11 +96,10 @@ def _line() -> Progress:
 
 def _cut(message: str, width: int) -> str:
     """As much of a message as there is room for: folded, a line that moves would leave others behind."""
-    from rich.text import Text
+    from rich.cells import cell_len, set_cell_size
 
-    text = Text(message.replace("\n", " "))
-    text.truncate(max(width, 1), overflow="ellipsis")
-    return text.plain
+    line = " ".join(message.split("\n"))
+    return line if cell_len(line) <= width else f"{set_cell_size(line, max(width - 1, 0))}…"
 
 
 def elapsed(seconds: float) -> str:
