@@ -18,7 +18,7 @@ PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint types pytest bench acceptance snapshots supported-releases patch-survival wheels clean
+.PHONY: help demo test test-all lint types pytest bench acceptance snapshots supported-releases patch-survival screenshots wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -56,6 +56,9 @@ supported-releases: $(VENV)/dev $(SGLANG)/ready wheels ## docs/supported-release
 
 patch-survival: $(VENV)/tool wheels ## docs/patchsets.md anew: how long the second patchset's edits live as text under `patch`
 	$(VENV)/bin/python tools/patch_survival.py
+
+screenshots: $(VENV)/tool wheels ## docs/images/*.svg anew: what a terminal shows of real runs
+	$(VENV)/bin/python tools/screenshots.py
 
 wheels: $(VENV)/tool ## fetch every SGLang wheel that the tests need into .cache/wheels
 	@$(VENV)/bin/python tools/fetch_wheels.py

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .model import Diagnostic, ExitCode, Severity
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`` Did you mean 'plan'?``, to be put behind a sentence; empty where nothing that is known comes near."""
+    from difflib import get_close_matches  # late: only mistakes need it
+
+    near = " or ".join(map(repr, get_close_matches(word, list(known), n=2)))
+    return f" Did you mean {near}?" if near else ""
 
 
 class PatchError(Exception):

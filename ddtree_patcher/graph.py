@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from .errors import PatchsetError, UsageError
+from .errors import PatchsetError, UsageError, did_you_mean
 
 Requirements = Mapping[str, Sequence[str]]
 
@@ -78,7 +78,8 @@ def select(requires: Requirements, steps: Sequence[str], through: str) -> tuple[
     everything = order(requires)
     for name in (*steps, *([through] if through else ())):
         if name not in requires:
-            raise UsageError(f"there is no step {name!r}", remedy=f"The steps are, in order: {', '.join(everything)}.")
+            remedy = f"{did_you_mean(name, everything)} The steps are, in order: {', '.join(everything)}."
+            raise UsageError(f"there is no step {name!r}", remedy=remedy.strip())
     wanted = set(steps) | (set(everything[: everything.index(through) + 1]) if through else set())
     if not wanted:
         return everything

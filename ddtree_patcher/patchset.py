@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import graph, resources
-from .errors import PatchsetError, UsageError
+from .errors import PatchsetError, UsageError, did_you_mean
 from .model import PatchsetIdentity, StepOutcome, Tier
 
 if TYPE_CHECKING:
@@ -191,10 +191,16 @@ def locate(name: str) -> Path:
             return Path(next(iter(spec.submodule_search_locations)))
     if Path(name).is_dir():
         return _folder(name)
-    known = sorted(item.parent.name for item in resources.folder("patchsets").glob("*/__init__.py"))
-    raise UsageError(
-        f"there is no patchset {name!r}", remedy=f"Known: {', '.join(known)}; or give a folder. {_write_one()}"
-    )
+    remedy = f"{did_you_mean(name, known())} Known: {', '.join(known())}; or give a folder. {_write_one()}".strip()
+    raise UsageError(f"there is no patchset {name!r}", remedy=remedy)
+
+
+def known() -> tuple[str, ...]:
+    """The patchsets that can be named: those that come with the tool, and entry points. Loads none."""
+    from importlib.metadata import entry_points
+
+    bundled = {item.parent.name for item in resources.folder("patchsets").glob("*/__init__.py")}
+    return tuple(sorted(bundled | entry_points(group=ENTRY_POINTS).names))
 
 
 def _folder(path: str) -> Path:
@@ -238,6 +244,22 @@ def describe(folder: Path) -> Description:
     identity = PatchsetIdentity(values["id"], values["version"], digest(folder))
     strongest = Tier.E2E if values["e2e"] else Tier.SMOKE if values["smoke"] else Tier.IMPORT
     return Description(identity, values["distribution"], values["package"], values["supports"], strongest)
+
+
+def step_names(folder: Path) -> tuple[str, ...]:
+    """The literals of ``Step(id=…)`` in a patchset's files, sorted; runs none of it, leaves out what is none."""
+    names: set[str] = set()
+    for path in folder.rglob("*.py"):
+        try:
+            data = path.read_bytes()
+            module = ast.parse(data if b"Step(" in data else b"")
+        except (OSError, SyntaxError, ValueError):
+            continue
+        for node in ast.walk(module):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Step":
+                named = (item.value for item in node.keywords if item.arg == "id")
+                names.update(str(item.value) for item in named if isinstance(item, ast.Constant))
+    return tuple(sorted(names))
 
 
 def digest(folder: Path) -> str:

@@ -13,10 +13,12 @@ import click
 
 from .. import __version__
 from ..model import Diagnostic, ExitCode, Report, Severity
+from . import completing
+from .teaching import Group, examples
 
 _COMMANDS = {
     "apply": "Apply the patchset, read every byte back, verify; roll back where a check fails.",
-    "completion": "Print the shell completion script.",
+    "completion": "Print the completion script of a shell.",
     "diff": "Compare the installation with a snapshot, by symbol.",
     "doctor": "Describe the installation and what would make patching it unsafe.",
     "matrix": "Plan and check many releases, from their wheels, as a table.",
@@ -28,7 +30,7 @@ _COMMANDS = {
 }
 
 
-class _Lazy(click.Group):
+class _Lazy(Group):
     """Imports a command's module when it is used, so that ``status`` never loads libcst."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -59,12 +61,16 @@ class _Lazy(click.Group):
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
+            from difflib import get_close_matches  # late: only mistakes need it
+
             shared = {name for parameter in self.params for name in parameter.opts}
-            if error.option_name not in shared or error.ctx is None:
+            near = get_close_matches(error.option_name, shared, n=1, cutoff=0.8)
+            if error.ctx is None or not near or near[0] == "--help":
                 raise
-            name = f"{error.option_name} goes before the command"
-            example = f"ddtree-patch {error.option_name} … {error.ctx.info_name}"
-            raise click.UsageError(f"{name}: {example}", error.ctx) from None
+            known = near[0] == error.option_name
+            told = "" if known else f"No such option {error.option_name!r}. Did you mean {near[0]!r}? "
+            example = f"ddtree-patch {near[0]} … {error.ctx.info_name}"
+            raise click.UsageError(f"{told}{near[0]} goes before the command: {example}", error.ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -94,14 +100,31 @@ def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
 @click.group(
     cls=_Lazy,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 ok, 1 error, 2 usage, 3 changes, 4 conflict, 5 verification_failed, "
+    epilog=examples(
+        ("the SGLang of another environment", "ddtree-patch --python .venv/bin/python plan --diff"),
+        ("an unpacked wheel, for a program", "ddtree-patch --root ./site --format json plan"),
+    )
+    + "\n\nExit codes: 0 ok, 1 error, 2 usage, 3 changes, 4 conflict, 5 verification_failed, "
     "6 environment_refused, 7 locked, 8 interrupted. Statuses and remedies: docs/statuses.md.",
 )
-@click.option("--python", metavar="PATH", default="", help="The interpreter whose SGLang is meant [this one].")
-@click.option("--root", metavar="DIR", default="", help="The sglang folder, or the folder that holds it.")
+@click.option(
+    "--python",
+    metavar="PATH",
+    default="",
+    shell_complete=completing.files,
+    help="The interpreter whose SGLang is meant [this one].",
+)
+@click.option(
+    "--root",
+    metavar="DIR",
+    default="",
+    shell_complete=completing.folders,
+    help="The sglang folder, or the folder that holds it.",
+)
 @click.option(
     "--patchset",
     metavar="ID|DIR",
+    shell_complete=completing.patchset,
     default="ddtree",
     show_default=True,
     help="A bundled patchset, an installed one (entry point) or a folder. Its Python code is run.",
@@ -111,6 +134,7 @@ def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
     metavar="DIR",
     default="",
     envvar="DDTREE_PATCH_STATE_DIR",
+    shell_complete=completing.folders,
     show_envvar=True,
     help="Where pristine bytes and state are kept [.ddtree-patch beside the package].",
 )
@@ -150,10 +174,11 @@ def main(ctx: click.Context, /, **options: object) -> None:
     """Rewrite an installed SGLang so that it gains DDTREE speculative decoding, prove it, and put every byte back.
 
     \b
-    ddtree-patch doctor                 is it safe to patch what is installed here?
-    ddtree-patch plan --diff            what would change?
-    ddtree-patch apply                  change it, verify it, or leave it as it was
-    ddtree-patch verify --require smoke the last line of a CI job or an image build
-    ddtree-patch revert                 every byte back
+    doctor                  is it safe to patch what is here?
+    plan --diff             what would change?
+    apply                   change it, prove it; or nothing
+    verify --require smoke  last in a CI job or an image build
+    status --check          applied and current? from digests
+    revert                  every byte back
     """
     ctx.obj = options

@@ -4,12 +4,21 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
+from . import completing
 from .options import TIERS, outputs, selection, tier
 from .run import run
+from .teaching import examples
 
 
-@click.command("apply", epilog="Example: ddtree-patch --python .venv/bin/python apply --require smoke")
-@click.argument("plan", required=False, metavar="[PLAN]")
+@click.command(
+    "apply",
+    epilog=examples(
+        ("in an image build: proved, or nothing", "ddtree-patch apply --require smoke"),
+        ("a plan that was reviewed elsewhere", "ddtree-patch apply plan.json"),
+        ("the first steps, without running SGLang", "ddtree-patch apply --through enum --verify static"),
+    ),
+)
+@click.argument("plan", required=False, metavar="[PLAN]", shell_complete=completing.files)
 @click.option(
     "--verify",
     "upto",

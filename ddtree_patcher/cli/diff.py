@@ -4,17 +4,26 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
+from . import completing
 from .options import outputs
 from .run import run
+from .teaching import examples
 
 
-@click.command("diff", epilog="Example: ddtree-patch diff --snapshot 0.5.12")
+@click.command(
+    "diff",
+    epilog=examples(
+        ("what an upgrade from 0.5.18 changed for each step", "ddtree-patch diff --snapshot 0.5.18"),
+        ("fail a job when anything that is watched differs", "ddtree-patch diff --exit-code"),
+    ),
+)
 @click.option(
     "--snapshot",
     "wanted",
     metavar="VERSION|PATH|auto",
     default="auto",
     show_default=True,
+    shell_complete=completing.snapshots_or_auto,
     help="auto: the installed version's, else the nearest by content.",
 )
 @click.option("--text", is_flag=True, help="A unified diff too, where a full-text snapshot was captured.")

@@ -6,9 +6,16 @@ from ..model import Report
 from ..operations.session import Session
 from .options import outputs
 from .run import run
+from .teaching import examples
 
 
-@click.command("doctor", epilog="Example: ddtree-patch --python .venv/bin/python doctor")
+@click.command(
+    "doctor",
+    epilog=examples(
+        ("an environment of its own", "ddtree-patch --python .venv/bin/python doctor"),
+        ("a folder made by pip install --target", "ddtree-patch --root ./site doctor"),
+    ),
+)
 @outputs
 @click.pass_context
 def command(ctx: click.Context) -> None:

@@ -6,13 +6,22 @@ import click
 
 from ..model import Report
 from ..operations.session import Session
+from . import completing
 from .options import outputs
 from .outputs import output
 from .run import run
+from .teaching import examples
 
 
-@click.command("matrix", epilog="Example: ddtree-patch matrix 0.5.11 … 0.5.23 --junit matrix.xml")
-@click.argument("versions", metavar="[VERSION]...", nargs=-1)
+@click.command(
+    "matrix",
+    epilog=examples(
+        ("a range of releases, for a CI system", "ddtree-patch matrix 0.5.11 … 0.5.23 --junit matrix.xml"),
+        ("how each step is done on two of them", "ddtree-patch -v matrix 0.5.18 0.5.20"),
+        ("a patchset of your own, on all of them", "ddtree-patch --patchset ./mine matrix"),
+    ),
+)
+@click.argument("versions", metavar="[VERSION]...", nargs=-1, shell_complete=completing.releases)
 @click.option(
     "--wheels",
     metavar="DIR",

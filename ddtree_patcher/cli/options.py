@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from ..model import Tier
+from . import completing
 from .outputs import output
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -31,8 +32,21 @@ def selection(function: Function) -> Function:
     """Which steps, and on what base."""
     for option in (
         click.option("--allow-drift", is_flag=True, help="Build on files that RECORD cannot prove, as they are."),
-        click.option("--through", metavar="STEP", default="", help="Only the steps up to and including this one."),
-        click.option("--step", "steps", metavar="STEP", multiple=True, help="Only this step (may be repeated)."),
+        click.option(
+            "--through",
+            metavar="STEP",
+            default="",
+            shell_complete=completing.steps,
+            help="Only the steps up to and including this one.",
+        ),
+        click.option(
+            "--step",
+            "steps",
+            metavar="STEP",
+            multiple=True,
+            shell_complete=completing.steps,
+            help="Only this step (may be repeated).",
+        ),
     ):
         function = option(function)
     return function

@@ -8,9 +8,18 @@ from ..model import Report
 from ..operations.session import Session
 from .options import outputs, selection
 from .run import run
+from .teaching import examples
 
 
-@click.command("plan", epilog="Example: ddtree-patch --root ./site plan --diff --out plan.json")
+@click.command(
+    "plan",
+    epilog=examples(
+        ("read what would change, in colours", "FORCE_COLOR=1 ddtree-patch plan --diff | less -R"),
+        ("take it to another machine", "ddtree-patch plan --out plan.json"),
+        ("fail a job while anything is pending", "ddtree-patch plan --check"),
+        ("a patch file, for a review", "ddtree-patch plan --diff > ddtree.patch"),
+    ),
+)
 @click.option("--out", type=click.File("wb", lazy=True), metavar="FILE", help="Save the plan for a later `apply FILE`.")
 @click.option("--diff", "with_diff", is_flag=True, help="Show the unified diff of every file.")
 @click.option("--check", is_flag=True, help="Exit with 3 when anything is pending.")

@@ -8,9 +8,17 @@ from ..model import Report
 from ..operations.session import Session
 from .options import outputs
 from .run import run
+from .teaching import examples
 
 
-@click.command("revert", epilog="Example: ddtree-patch --python .venv/bin/python revert")
+@click.command(
+    "revert",
+    epilog=examples(
+        ("every byte back", "ddtree-patch --python .venv/bin/python revert"),
+        ("over what somebody edited since", "ddtree-patch revert --discard-edits"),
+        ("without the state folder", "ddtree-patch revert --from-wheel sglang.whl"),
+    ),
+)
 @click.option(
     "--discard-edits",
     is_flag=True,

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -16,11 +16,13 @@ from ..errors import EnvironmentRefused, PatchError
 from ..model import Diagnostic, ExitCode, Report, Severity
 from ..operations.session import Options, Session
 from .outputs import Events, events, harmless, no_commands, tell_github, write_outputs
+from .progress import progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Work = Callable[[Session], Report]
+_LOG = 120  # columns of a line in a log, where tables and texts are folded
 
 
 def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
@@ -90,7 +92,10 @@ def console() -> Console:
     """Standard output. With NO_COLOR not one escape code is written, where rich would still write bold and dim."""
     from rich.console import Console
 
-    return Console(color_system=None) if os.environ.get("NO_COLOR") else Console()
+    drawn = Console(color_system=None) if os.environ.get("NO_COLOR") else Console()
+    if not os.environ.get("COLUMNS") and not any(map(os.isatty, (0, 1, 2))):
+        drawn.width = _LOG  # nothing here has a width: a log
+    return drawn
 
 
 @contextmanager
@@ -106,19 +111,9 @@ def _no_collector() -> Iterator[None]:
             gc.enable()
 
 
-@contextmanager
-def _progress(shared: dict[str, Any]) -> Iterator[Callable[[str], None]]:
-    """Says on standard error what takes time: a moving line on a terminal, plain lines elsewhere, none with ``-q``."""
-    if shared["quiet"]:
-        yield lambda message: None
-    elif sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
-        from rich.console import Console
-        from rich.text import Text
-
-        with Console(stderr=True).status("") as status:
-            yield lambda message: status.update(Text(message))  # a program's words, no markup
-    else:
-        yield lambda message: click.echo(f"… {message}", err=True)
+def _progress(shared: dict[str, Any]) -> AbstractContextManager[Callable[[str], None]]:
+    """Says on standard error what takes time, unless ``-q`` is given."""
+    return progress("starting", quiet=shared["quiet"])
 
 
 def _interrupted(command: str) -> Report:

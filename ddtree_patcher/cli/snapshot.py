@@ -10,16 +10,22 @@ from ..errors import UsageError
 from ..model import ExitCode, Report
 from ..operations.session import Session
 from ..snapshot import Absent, Snapshot, bundled, load, to_bytes
+from . import completing
 from .run import run
+from .teaching import Group, examples
 
 
-@click.group("snapshot")
+@click.group("snapshot", cls=Group)
 def command() -> None:
     """Make, list and show snapshots: a release's watched files as digests, names and signatures, without source."""
 
 
 @command.command(
-    "capture", epilog="Example: ddtree-patch snapshot capture sglang-0.5.13-*.whl --out snapshots/sglang-0.5.13.json"
+    "capture",
+    epilog=examples(
+        ("a new release, from its wheel", "ddtree-patch snapshot capture new.whl --out 0.5.24.json"),
+        ("what is installed, with the text for diffs", "ddtree-patch snapshot capture --text --out mine.json"),
+    ),
 )
 @click.argument("wheel", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--out", required=True, type=click.Path(dir_okay=False), help="The snapshot file to write.")
@@ -37,7 +43,7 @@ def capture(ctx: click.Context, wheel: str | None, out: str, also: tuple[str, ..
     run(ctx, "snapshot", work)
 
 
-@command.command("list", epilog="Example: ddtree-patch snapshot list")
+@command.command("list", epilog=examples(("which releases are known?", "ddtree-patch snapshot list")))
 @click.pass_context
 def list_all(ctx: click.Context) -> None:
     """List the snapshots that come with the tool."""
@@ -49,8 +55,8 @@ def list_all(ctx: click.Context) -> None:
     run(ctx, "snapshot", work)
 
 
-@command.command("show", epilog="Example: ddtree-patch snapshot show 0.5.11 | less")
-@click.argument("snapshot", metavar="VERSION|PATH")
+@command.command("show", epilog=examples(("what is known of a release", "ddtree-patch snapshot show 0.5.11 | less")))
+@click.argument("snapshot", metavar="VERSION|PATH", shell_complete=completing.snapshots)
 @click.pass_context
 def show(ctx: click.Context, snapshot: str) -> None:
     """Print one snapshot as it is stored."""

@@ -8,9 +8,16 @@ from ..model import Report
 from ..operations.session import Session
 from .options import outputs
 from .run import run
+from .teaching import examples
 
 
-@click.command("status", epilog="Example: ddtree-patch status --check || exit 1")
+@click.command(
+    "status",
+    epilog=examples(
+        ("before a server starts: patched and current?", "ddtree-patch status --check"),
+        ("for a program", "ddtree-patch --format json status"),
+    ),
+)
 @click.option("--check", is_flag=True, help="Exit with 3 unless the patch is applied and current.")
 @click.option(
     "--attest",

@@ -9,9 +9,17 @@ from ..model import Report, Tier
 from ..operations.session import Session
 from .options import TIERS, outputs, tier
 from .run import run
+from .teaching import examples
 
 
-@click.command("verify", epilog="Example: ddtree-patch verify --require smoke --junit ddtree.xml")
+@click.command(
+    "verify",
+    epilog=examples(
+        ("seconds, needs nothing but the files", "ddtree-patch verify --tier static"),
+        ("last in a CI job or an image build", "ddtree-patch verify --require smoke --junit ddtree.xml"),
+        ("the proof, on your machine", "ddtree-patch --python .venv/bin/python verify --tier e2e"),
+    ),
+)
 @click.option("--tier", "upto", type=TIERS, default="smoke", show_default=True, help="How far to verify.")
 @click.option("--require", "required", type=TIERS, help="Fail unless this tier (and those before it) ran and passed.")
 @click.option("--hybrid", is_flag=True, help="With e2e: run the checks of hybrid targets (recurrent layers) instead.")
@@ -29,16 +37,14 @@ def command(ctx: click.Context, upto: str, required: str | None, hybrid: bool, a
     Each tier includes those before it, and is not run when one of them failed:
 
     \b
-    static  seconds, needs nothing: files are as applied, imports exist
-            ddtree-patch verify --tier static
-    import  needs SGLang's dependencies: each touched module is imported
-            ddtree-patch verify --tier import
-    smoke   the same: what the patchset asks of SGLang itself, without a model
-            ddtree-patch verify --require smoke --junit ddtree.xml
-    e2e     minutes: tiny random models on the real engine, on the GPU where
-            there is one, else on the CPU; a table of runs
-            ddtree-patch --python .venv/bin/python verify --tier e2e
-            ddtree-patch --python .venv/bin/python verify --tier e2e --hybrid
+    static  seconds, needs nothing: files are as applied,
+            imports exist, contracts hold
+    import  needs SGLang's dependencies: each touched
+            module is imported
+    smoke   the same: what the patchset asks of SGLang
+            itself, without a model
+    e2e     minutes: tiny random models on the real engine,
+            on the GPU where there is one, else on the CPU
     """
     if hybrid and Tier.E2E not in (Tier(upto), tier(required)):
         raise click.UsageError("--hybrid chooses checks of the e2e tier: add --tier e2e or --require e2e")

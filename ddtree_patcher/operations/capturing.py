@@ -23,6 +23,7 @@ def capture(session: Session, wheel: str, out: Path, *, text: bool, also: Sequen
     """
     patchsets = [session.loaded.patchset, *(load(name).patchset for name in also)]
     watched = sorted({path for patchset in patchsets for path in patchset.watched()})
+    session.options.say(f"fingerprinting {len(watched)} files")
     read: Read
     if wheel:
         distribution, version, read, _ = read_wheel(Path(wheel))

@@ -35,8 +35,10 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     patchset = session.loaded.patchset
     watched = patchset.watched()
     known = snapshot.only(watched)  # what other patchsets look at is none of this one's business
+    session.options.say(f"comparing {len(known.files)} files by symbol")
     current = capture(installation.distribution, version, known.files, look.read, known=known)
     changes = compare(known, current)
+    session.options.say(f"planning {len(patchset.steps)} steps")
     made = _planned(session, look)
     steps = outlooks(patchset, made.steps, made.diagnostics, _variants_on(session, snapshot))
     extra: dict[str, object] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -63,14 +64,17 @@ class Prepared:
 
 def prepare(session: Session, selection: Selection) -> Prepared:
     """Compute the draft on pristine bytes and set it against the disk."""
+    session.options.say("loading the patchset")
     patchset = session.loaded.patchset
     selected = graph.select(patchset.requirements, selection.steps, selection.through)
     session.refuse_unsuited()
     state = session.state()
     session.refuse_other_patchset(state)
     look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
+    session.options.say(f"planning {len(selected)} steps")
     pristine = Tree(look.read)
     made = draft(patchset, pristine, selected)
+    session.options.say("looking for other uses of what the steps change")
     build = build_of(session.installation, look, patchset.supports, patchset.strongest)
     release = judge_release(build, look.glance, allow_drift=selection.allow_drift)
     if release.standing is not Standing.MIXED:  # of another release's file nothing more is said than that
@@ -184,12 +188,16 @@ def diffs(prepared: Prepared) -> str:
 
     chunks: list[str] = []
     for item in prepared.draft.files:
-        before = item.pristine.decode("utf-8").splitlines(keepends=True)
-        after = item.desired.decode("utf-8").splitlines(keepends=True)
+        before, after = _lines(item.pristine), _lines(item.desired)
         source = "/dev/null" if item.added else f"a/{item.path}"
         for line in difflib.unified_diff(before, after, source, f"b/{item.path}"):
             chunks.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
     return "".join(chunks)
+
+
+def _lines(data: bytes) -> list[str]:
+    """Lines as ``patch`` counts them: a form feed, which Python would split at, ends none."""
+    return io.StringIO(data.decode("utf-8"), newline="\n").readlines()
 
 
 def saved(session: Session, prepared: Prepared, selection: Selection) -> bytes:
@@ -322,6 +330,6 @@ def _partial(selected: Sequence[str]) -> Diagnostic:
     return Diagnostic(
         "partial",
         Severity.WARNING,
-        f"only {len(selected)} steps are selected: {', '.join(selected)}",
+        f"only a part of the steps is selected: {', '.join(selected)}",
         detail="A part of the steps leaves an importable tree, and not a working feature.",
     )

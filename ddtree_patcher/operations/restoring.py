@@ -151,6 +151,7 @@ def _restore(
     parents = {parent.as_posix() for path in removed for parent in PurePosixPath(path).parents}
     folders = sorted(parents - wheel.folders - {"."})
 
+    session.options.say(f"putting back {len(changes)} files")
     transaction.commit(installation.folder, session.store, changes, None, tuple, empty=folders)
     return changes
 

@@ -56,6 +56,7 @@ def _revert(session: Session, state: State, discard_edits: bool) -> Report:
     changes = [*give_back(session, state, restored), *plan_record(session, state, {}).changes]
 
     folder = session.installation.folder
+    session.options.say(f"putting back {len(restored)} files")
     transaction.commit(folder, session.store, changes, None, tuple, empty=state.folders)
     after = tuple(_put_back(item, finding) for item, finding in zip(files, findings, strict=True))
     notes = (*_mended(drift), *outlived(session, changes))

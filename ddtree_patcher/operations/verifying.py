@@ -65,6 +65,7 @@ def _verify(session: Session, upto: Tier, required: Tier | None, e2e_arguments: 
     if state.patchset.digest != session.identity.digest:
         reason = f"{state.patchset.id} {state.patchset.version} is applied, and this is another version of the patchset"
         checks.append(CheckResult(Tier.STATIC, "patchset-current", CheckOutcome.FAILED, reason))
+    session.options.say("running the static checks")
     checks += static_checks(subject_on_disk(session, state, look))
     checks.append(nothing_else_changed(session.installation, [entry.path for entry in state.files], state.drift))
     session.tell(checks)

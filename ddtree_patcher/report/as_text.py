@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Literal
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ..model import Cell, CheckOutcome, CheckResult, ExitCode, FileState, Report, Severity, StepResult
-from . import diagnostic_text, diff_text, matrix_text
+from . import diagnostic_text, diff_text, matrix_text, patch_text
+from .tables import folded, listing, say, styled, table
 
-_GOOD = {"applied", "already", "upstreamed", "not_needed", "passed", "pristine", "patched", "clean", "ok"}
-_ROOMY = 110  # columns from which digests do not fold paths
-_WAITING = {"pending", "not_run", "outdated", "changes", "warning", "wiped", "busy"}
+_ROOMY = 110  # columns from which digests do not crowd paths
 
 
 def render(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
@@ -36,13 +33,9 @@ def render(report: Report, console: Console, *, verbose: bool = False, quiet: bo
     for item in report.diagnostics:
         if not quiet or item.severity is Severity.ERROR:
             diagnostic_text.draw(item, console)
-    console.print(_closing(report), highlight=False, soft_wrap=True)
-
-
-def styled(word: str) -> Text:
-    """A status word in the colour of what it means."""
-    style = "green" if word in _GOOD else "yellow" if word in _WAITING else "bold red"
-    return Text(word, style=style)
+    if not quiet or report.diagnostics:
+        console.print()
+    say(console, _closing(report, console.width))
 
 
 def _installation(report: Report, console: Console) -> None:
@@ -51,39 +44,38 @@ def _installation(report: Report, console: Console) -> None:
         kind = f"{facts['kind']}{', by ' + str(facts['installer']) if facts['installer'] else ''}"
         title = f"{facts['distribution']} {facts['version'] or '(version unknown)'}"
         console.print(Text.assemble((title, "bold"), f" ({kind}) at {facts['root']}"), soft_wrap=True)
-        console.print(f"checked by {facts['python']} (Python {facts['python_version']})", style="dim", soft_wrap=True)
+        checker = f"checked by {facts['python']} (Python {facts['python_version']})"
+        console.print(Text(checker, "dim"), soft_wrap=True)
 
 
 def _steps(steps: tuple[StepResult, ...], console: Console) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    summaries = any(step.summary for step in steps)
-    for name in ("step", "outcome", "variant", *(["what it does"] if summaries else [])):
-        table.add_column(name, overflow="fold")
-    for step in steps:
-        row = [escape(step.summary)] if summaries else []
-        table.add_row(step.id, styled(str(step.outcome)), step.variant, *row)
-    if table.row_count:
-        console.print()
-        console.print(table)
+    if not steps:
+        return
+    columns, said = ["step", "outcome", "variant"], any(step.summary for step in steps)
+    rows = [[Text(step.id), styled(str(step.outcome)), Text(step.variant), Text(step.summary)] for step in steps]
+    console.print()
+    listing(console, [*columns, "what it does" if said else ""], rows)
 
 
-def _files(files: Iterable[FileState], console: Console, *, verbose: bool) -> None:
-    """A line a file; digests where there is room for them, whole ones with ``-v``."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("state", no_wrap=True)
-    table.add_column("file", overflow="fold")
-    length = 64 if verbose else 12 if console.width >= _ROOMY else 0
-    for name in ("pristine", "desired", "on disk") if length else ():
-        table.add_column(name, overflow="fold")
+def _files(files: Sequence[FileState], console: Console, *, verbose: bool) -> None:
+    """A line a file; digests where there is room for them, whole ones below each with ``-v``."""
+    if not files:
+        return
+    digests = console.width >= _ROOMY and not verbose
+    state_width = max(len("state"), *(len(item.status) for item in files))
+    drawn = table("state", "file", *(("pristine", "desired", "on disk") if digests else ()))
     for item in files:
-        digests = (item.pristine_sha256, item.desired_sha256, item.current_sha256) if length else ()
-        added = " (added)" if item.added else ""
         # An added file that is gone after a revert is missing, and as it should be.
         state = styled(str(item.status)) if item.desired_sha256 or not item.added else Text(str(item.status))
-        table.add_row(state, escape(item.path) + added, *(value[:length] or "-" for value in digests))
-    if table.row_count:
-        console.print()
-        console.print(table)
+        path = item.path + (" (added)" if item.added else "")
+        known = (item.pristine_sha256, item.desired_sha256, item.current_sha256)
+        place = Text(path if digests else folded(path, console.width - state_width - 2))
+        if verbose:
+            for name, value in zip(("pristine", "desired", "on disk"), known, strict=True):
+                place.append(f"\n{name:<8} {value or '-'}", "dim")
+        drawn.add_row(state, place, *(value[:12] or "-" for value in known if digests))
+    console.print()
+    console.print(drawn)
 
 
 def _checks(checks: tuple[CheckResult, ...], console: Console, *, verbose: bool) -> None:
@@ -107,9 +99,9 @@ def _checks(checks: tuple[CheckResult, ...], console: Console, *, verbose: bool)
                 shown = item.detail if verbose else "".join(item.detail.splitlines()[:1])  # a diagnostic has the rest
                 detail = f": {shown}" if shown else ""
                 console.print(Padding(styled(str(item.outcome)).append(f" {item.id}{detail}", "default"), (0, 0, 0, 2)))
-        for table in _tables(mine):
+        for measured in _tables(mine):
             console.print()
-            console.print(table)
+            console.print(measured)
 
 
 def _tables(checks: Sequence[CheckResult]) -> Iterator[Table]:
@@ -117,13 +109,12 @@ def _tables(checks: Sequence[CheckResult]) -> Iterator[Table]:
     rows = (row for check in checks for row in check.rows)
     for columns, group in groupby(rows, key=tuple):
         mine = list(group)
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in columns:
-            justify: Literal["left", "right"] = "right" if any(_is_number(row[name]) for row in mine) else "left"
-            table.add_column(escape(name), justify=justify, overflow="fold")
+        drawn = table(*columns)
+        for column, name in zip(drawn.columns, columns, strict=True):
+            column.justify = "right" if any(_is_number(row[name]) for row in mine) else "left"
         for row in mine:
-            table.add_row(*map(_cell, row.values()))
-        yield table
+            drawn.add_row(*map(_cell, row.values()))
+        yield drawn
 
 
 def _cell(value: Cell) -> Text:
@@ -146,33 +137,40 @@ def _extra(report: Report, console: Console, *, verbose: bool) -> None:
         console.print(f"state folder: {extra['state_dir']}", soft_wrap=True)
         console.print(f"{extra['recorded_files']} files recorded, {extra['foreign_files']} of them differ from RECORD")
     if text := extra.get("diff") or extra.get("text"):
-        _colour_diff(str(text), console)
+        console.print()
+        patch_text.draw(str(text), console)
     if snapshots := extra.get("snapshots"):
         assert isinstance(snapshots, list)
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in snapshots[0]:
-            table.add_column(name)
+        drawn = table(*snapshots[0])
         for row in snapshots:
-            table.add_row(*(str(value) for value in row.values()))
-        console.print(table)
+            drawn.add_row(*(str(value) for value in row.values()))
+        console.print(drawn)
 
 
-def _colour_diff(text: str, console: Console) -> None:
-    console.print()
-    for line in text.splitlines():
-        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        console.print(Text(line, style="bold" if line.startswith(("+++", "---")) else style), soft_wrap=True)
-
-
-def _closing(report: Report) -> Text:
+def _closing(report: Report, width: int) -> Text:
+    """How it ended, and how much there was of what, in one line; without the digest where it would not be one."""
     good = report.exit_code is ExitCode.OK
-    line = Text("\n" if report.steps or report.releases or report.diagnostics else "")
-    line.append(f"{report.command}: ", "bold").append(report.outcome, "bold green" if good else "bold red")
-    if report.patchset.id:
-        line.append(f"  {report.patchset.id} {report.patchset.version} ({report.patchset.digest[:12]})", "dim")
-    if words := [*(step.outcome for step in report.steps), *(row.verdict for row in report.releases)]:
-        counts = Counter(map(str, words))
-        line.append("  " + ", ".join(f"{count} {word}" for word, count in counts.items()))
-    if not good:
-        line.append(f"  exit {int(report.exit_code)}", "dim")
-    return line
+    line = Text.assemble((f"{report.command}: ", "bold"), (report.outcome, "bold green" if good else "bold red"))
+    patchset = f"  {report.patchset.id} {report.patchset.version}" if report.patchset.id else ""
+    digest = f" ({report.patchset.digest[:12]})" if report.patchset.id else ""
+    counts = f"  {words}" if (words := ", ".join(_counts(report))) else ""
+    code = "" if good else f"  exit {int(report.exit_code)}"
+    if len(line.plain) + len(patchset + digest + counts + code) > width:
+        digest = ""
+    return line.append(patchset + digest, "dim").append(counts).append(code, "dim")
+
+
+def _counts(report: Report) -> Iterator[str]:
+    """What was done, told by its most telling numbers."""
+    words = [*(step.outcome for step in report.steps), *(row.verdict for row in report.releases)]
+    yield from (f"{count} {word}" for word, count in Counter(map(str, words)).items())
+    if report.releases:  # each has checks and problems of its own
+        return
+    outcomes = Counter(str(check.outcome) for check in report.checks)
+    yield from (f"{count} {'checks' if count > 1 else 'check'} {word}" for word, count in outcomes.items())
+    if report.files and not report.steps:
+        yield f"{len(report.files)} files"
+    if isinstance(snapshots := report.extra.get("snapshots"), list):
+        yield f"{len(snapshots)} snapshots"
+    severities = Counter(str(item.severity) for item in report.diagnostics if item.severity is not Severity.NOTE)
+    yield from (f"{count} {word}{'s' if count > 1 else ''}" for word, count in severities.items())

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..model import Diagnostic, History, Place
+from .tables import say
 
 _WHOLE = 2  # candidates that are shown with the code around them
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -19,7 +20,7 @@ def draw(item: Diagnostic, console: Console) -> None:
     place = f"{item.path}:{item.line}" if item.path and item.line else item.path
     console.print()
     heading = Text.assemble((f"{item.severity} [{item.code}] ", _STYLES[item.severity.value]), shown(item.summary))
-    console.print(heading, soft_wrap=True)
+    say(console, heading)
     if place and place not in item.summary and not item.candidates:
         console.print(Text(f"  at {shown(place)}", style="dim"), soft_wrap=True)
     if item.expected:
@@ -29,11 +30,11 @@ def draw(item: Diagnostic, console: Console) -> None:
     for number, candidate in enumerate(item.candidates):
         _candidate(candidate, console, whole=number < _WHOLE)
     for line in shown(item.detail).splitlines():
-        console.print(Text(f"  {line}"), soft_wrap=True)
+        say(console, Text(line.lstrip()), 2 + len(line) - len(line.lstrip()))
     for line in _history(item.history):
-        console.print(Text.assemble(("  history: ", "cyan"), shown(line)), soft_wrap=True)
+        say(console, Text.assemble(("history: ", "cyan"), shown(line)), 2)
     if item.remedy:
-        console.print(Text.assemble(("  remedy: ", "green"), shown(item.remedy)), soft_wrap=True)
+        say(console, Text.assemble(("remedy: ", "green"), shown(item.remedy)), 2)
 
 
 def shown(text: str) -> str:

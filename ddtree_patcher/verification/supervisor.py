@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROGRESS_VARIABLE = "DDTREE_PATCH_PROBE_PROGRESS"
-PACE = 2.0  # seconds between two lines that are passed on; of those in between the last one counts
+PACE = 0.5  # seconds between two lines that are passed on; of those in between the last one counts
 
 _POLL = 0.1  # seconds until a process that has left its pipes open to others is seen to have ended
 _DRAIN = 1.0  # seconds for what was written before the end; a process that left the group may write for ever
