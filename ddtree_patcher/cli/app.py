@@ -73,13 +73,14 @@ class _Lazy(click.Group):
 
 @contextmanager
 def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
-    """What click refuses ends with 2, and is one JSON object on standard output for those who asked for JSON."""
+    """What click refuses ends with 2, and is one JSON object for those who asked for JSON."""
     try:
         yield
     except click.ClickException as error:
         # click ends with 1 for a file that cannot be opened
         refused = click.UsageError(error.format_message()) if isinstance(error, click.FileError) else error
-        if not as_json:
+        file = None if isinstance(command, str) else command.params.get("report")
+        if not as_json and file is None:
             raise refused from None
         from ..report import as_json as renderer
 
@@ -87,7 +88,12 @@ def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
         context = getattr(error, "ctx", None)
         remedy = f"See `{context.command_path if context else 'ddtree-patch'} --help`."
         what = Diagnostic("usage", Severity.ERROR, error.format_message(), remedy=remedy)
-        click.echo(renderer.render(Report(name, ExitCode.USAGE, ExitCode.USAGE.symbol, diagnostics=(what,))))
+        rendered = renderer.render(Report(name, ExitCode.USAGE, ExitCode.USAGE.symbol, diagnostics=(what,)))
+        if file is not None:
+            file.write(f"{rendered}\n".encode())
+        if not as_json:
+            raise refused from None
+        click.echo(rendered)
         sys.exit(int(ExitCode.USAGE))
 
 
@@ -115,6 +121,12 @@ def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
     help="Where pristine bytes and state are kept [.ddtree-patch beside the package].",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--report",
+    metavar="FILE",
+    type=click.File("wb", lazy=False),  # refused before anything is done where it cannot be written
+    help="Write the JSON report there, whatever is printed.",
+)
 @click.option(
     "--lock-timeout",
     metavar="SECONDS",

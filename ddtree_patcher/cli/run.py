@@ -57,12 +57,16 @@ def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
 
 
 def draw(report: Report, shared: dict[str, Any]) -> None:
-    """JSON alone on standard output, or text."""
-    if shared["form"] == "json":
+    """JSON alone on standard output, or text; JSON into the file of ``--report`` too."""
+    if shared["form"] == "json" or shared["report"] is not None:
         from ..report import as_json
 
-        click.echo(as_json.render(report))
-        return
+        rendered = as_json.render(report)
+        if shared["report"] is not None:
+            shared["report"].write(f"{rendered}\n".encode())
+        if shared["form"] == "json":
+            click.echo(rendered)
+            return
     from ..report import as_text
 
     as_text.render(report, console(), verbose=shared["verbose"], quiet=shared["quiet"])
