@@ -14,6 +14,7 @@ import click
 from .. import __version__
 from ..model import Diagnostic, ExitCode, Report, Severity
 from . import completing
+from .outputs import is_wanted, output, write_outputs
 from .teaching import Group, examples
 
 _COMMANDS = {
@@ -79,21 +80,27 @@ class _Lazy(Group):
 
 @contextmanager
 def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
-    """What click refuses ends with 2, and is one JSON object on standard output for those who asked for JSON."""
+    """What click refuses ends with 2, and is one JSON object for those who asked for JSON."""
     try:
         yield
     except click.ClickException as error:
         # click ends with 1 for a file that cannot be opened
         refused = click.UsageError(error.format_message()) if isinstance(error, click.FileError) else error
-        if not as_json:
+        wanted = not isinstance(command, str) and is_wanted(command, "report")
+        if not as_json and not wanted:
             raise refused from None
-        from ..report import as_json as renderer
-
         name = command if isinstance(command, str) else command.invoked_subcommand or "command-line"
         context = getattr(error, "ctx", None)
         remedy = f"See `{context.command_path if context else 'ddtree-patch'} --help`."
         what = Diagnostic("usage", Severity.ERROR, error.format_message(), remedy=remedy)
-        click.echo(renderer.render(Report(name, ExitCode.USAGE, ExitCode.USAGE.symbol, diagnostics=(what,))))
+        report = Report(name, ExitCode.USAGE, ExitCode.USAGE.symbol, diagnostics=(what,))
+        if not isinstance(command, str):
+            report = write_outputs(command, report)
+        if not as_json:
+            raise refused from None
+        from ..report import as_json as renderer
+
+        click.echo(renderer.render(report))
         sys.exit(int(ExitCode.USAGE))
 
 
@@ -139,6 +146,7 @@ def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
     help="Where pristine bytes and state are kept [.ddtree-patch beside the package].",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output("report", "Write the JSON report there, whatever is printed.")
 @click.option(
     "--lock-timeout",
     metavar="SECONDS",

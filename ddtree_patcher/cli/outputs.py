@@ -20,6 +20,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _KEY = "ddtree_patch.outputs"  # in the click context: form -> path
 
 
+def _json(report: Report) -> bytes:
+    from ..report import as_json
+
+    return f"{as_json.render(report)}\n".encode("utf-8", "backslashreplace")
+
+
 def _junit(report: Report) -> bytes:
     from ..report import as_junit
 
@@ -59,6 +65,7 @@ _RENDERERS: Mapping[str, Callable[[Report], bytes]] = {
     "code-quality": _code_quality,
     "markdown": _markdown,
     "survival": _survival,
+    "report": _json,  # last: what was lost of the others is in it
 }
 
 
@@ -78,11 +85,19 @@ def output(form: str, text: str) -> Callable[[Function], Function]:
     return click.option(f"--{form}", metavar="FILE", expose_value=False, callback=remember, help=text)
 
 
+def is_wanted(ctx: click.Context, form: str) -> bool:
+    return form in ctx.meta.get(_KEY, {})
+
+
 def write_outputs(ctx: click.Context, report: Report) -> Report:
     """The report, once every file that was asked for is written; what could not be written is in it."""
-    for form, path in ctx.meta.get(_KEY, {}).items():
+    wanted: Mapping[str, Path] = ctx.meta.get(_KEY, {})
+    for form, render in _RENDERERS.items():
+        if form not in wanted:
+            continue
+        path = wanted[form]
         try:
-            write_output(path, _RENDERERS[form](report))
+            write_output(path, render(report))
         except (PatchError, OSError) as error:
             report = _without(report, str(error))
     return report

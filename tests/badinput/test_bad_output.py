@@ -45,6 +45,7 @@ USAGE = {
     "snapshot without command": (("snapshot",), ""),
     "snapshot without place": (("snapshot", "capture"), "Missing option '--out'"),
     "wheel that is not there": (("snapshot", "capture", "no.whl", "--out", "x"), "'no.whl' does not exist"),
+    "report in no folder": (("--report", "no/folder/x.json", "status"), "no/folder/x.json"),
     "junit in no folder": (("verify", "--junit", "no/folder/x.xml"), "no/folder/x.xml"),
     "shared option after the command": (("plan", "--root", "x"), "--root goes before the command"),
     "unknown shell": (("completion", "tcsh"), "'tcsh' is not one of"),
@@ -99,6 +100,25 @@ def test_json_is_one_object_on_standard_output(troubled, run, tmp_path, command,
     assert result.json["exit_name"] == ExitCode(code).symbol
     if level == ("-q",):
         assert result.stderr == ""
+
+
+@pytest.mark.parametrize(("args", "code"), [(("plan",), 4), (("plan", "--bogus"), 2)])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_report_is_written_whatever_is_printed(troubled, tmp_path, args, code, form):
+    shared = ["--root", str(troubled.folder), "--format", form]
+    bare = CliRunner().invoke(main, [*shared, *args])
+    result = CliRunner().invoke(main, [*shared, "--report", str(tmp_path / "report.json"), *args])
+    assert (result.exit_code, result.stdout, result.stderr) == (code, bare.stdout, bare.stderr)
+    written = (tmp_path / "report.json").read_text()
+    assert json.loads(written)["exit_code"] == code and json.loads(written)["diagnostics"]
+    assert form == "text" or written == result.stdout
+
+
+def test_no_report_no_work(site, run, tmp_path):
+    """A place that cannot be written is refused before anything is done."""
+    here = site()
+    with untouched(here.folder):
+        refused(run(here, *APPLY, shared=("--report", tmp_path)), ExitCode.USAGE, "usage", "it is a folder")
 
 
 def test_a_snapshot_is_shown_as_it_is_stored():

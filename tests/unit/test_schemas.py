@@ -29,6 +29,7 @@ from ddtree_patcher.model import (
     Report,
     Severity,
     StepOutcome,
+    StepProspect,
     StepResult,
     Tier,
     Word,
@@ -50,6 +51,8 @@ VOCABULARIES: dict[tuple[Any, ...], type[Word]] = {
     ("report-1.json", "$defs", "standing", "properties", "standing"): Standing,
     ("report-1.json", "$defs", "release", "properties", "verdict"): ReleaseVerdict,
     ("diff-1.json", "properties", "changes", "items", "properties", "change"): ChangeKind,
+    ("diff-1.json", "properties", "meaning", "items", "properties", "prospect"): StepProspect,
+    ("diff-1.json", "properties", "meaning", "items", "properties", "outcome"): StepOutcome,
     ("snapshot-file-1.json", "properties", *SYMBOLS, "kind"): SymbolKind,
     ("events-1.json", "oneOf", 2, "properties", "outcome"): StepOutcome,
     ("events-1.json", "oneOf", 3, "properties", "tier"): Tier,
@@ -106,6 +109,8 @@ def test_what_a_schema_refers_to_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("name", schemas.published())
 def test_no_object_of_ours_takes_a_member_that_is_not_named(name: str) -> None:
+    if name == "attestation-1.json":
+        pytest.skip("an in-toto statement may hold more: its readers ignore what they do not know")
     schema = schemas.published()[name]
     for item in inside(schema):
         if item.get("type") == "object" and "properties" in item and item is not schemas.published()["report-1.json"]:
@@ -154,7 +159,7 @@ def test_the_codes_of_diagnostics_are_the_words_of_the_page() -> None:
 
 def test_every_command_has_a_schema_and_every_schema_a_command() -> None:
     commands = {*main.list_commands(click.Context(main)), "command-line"}
-    others = {"report", "events", "code-quality", "saved-plan", "capabilities", "snapshot-file"}
+    others = {"attestation", "report", "events", "code-quality", "saved-plan", "capabilities", "snapshot-file"}
     assert set(schemas.published()) == {f"{name}-1.json" for name in commands | others}
 
 
