@@ -65,7 +65,7 @@ def _parsed(words: list[str]) -> list[str]:
     [
         (["aply"], "No such command 'aply'. Did you mean 'apply'?"),
         (["snapshot", "lst"], "No such command 'lst'. Did you mean 'list'?"),
-        (["plan", "--dif"], "Did you mean '--diff'?"),
+        (["plan", "--dif"], "'--diff'"),
         (["plan", "--rot", "x"], "Did you mean '--root'? --root goes before the command"),
         (["--patchset", "dtree", "plan"], "Did you mean 'ddtree'?"),
         (["frobnicate"], "No such command 'frobnicate'.\n"),
