@@ -75,8 +75,13 @@ _STANDING = (InstallationStatus.CLEAN, InstallationStatus.APPLIED)
 def _remarks(
     session: Session, kind: InstallationStatus, state: State | None, shown: Sequence[Finding], drift: Drift | None
 ) -> Iterator[Diagnostic]:
-    if kind in _BAD:
-        where = session.installation.root
+    where = session.installation.root
+    if kind is InstallationStatus.OUTDATED and state is not None and state.patchset.id != session.identity.id:
+        name = state.patchset.id  # `apply` would be refused: what is there is not this patchset at all
+        summary = f"the patchset {name} {state.patchset.version} is applied to {where}, not {session.identity.id}"
+        remedy = f"Name it: ddtree-patch --patchset {name} status; or revert it first."
+        yield Diagnostic("other_patchset", Severity.WARNING, summary, remedy=remedy)
+    elif kind in _BAD:
         yield Diagnostic(str(kind), Severity.WARNING, f"{where} is {kind}", remedy=_BAD[kind])
     if drift:
         yield drift.diagnostic()
