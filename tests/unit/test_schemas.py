@@ -107,10 +107,9 @@ def test_what_a_schema_refers_to_is_there(name: str) -> None:
                 target = target[part]
 
 
-@pytest.mark.parametrize("name", schemas.published())
+@pytest.mark.parametrize("name", [name for name in schemas.published() if name != "attestation-1.json"])
 def test_no_object_of_ours_takes_a_member_that_is_not_named(name: str) -> None:
-    if name == "attestation-1.json":
-        pytest.skip("an in-toto statement may hold more: its readers ignore what they do not know")
+    """But for a statement of in-toto: its readers ignore what they do not know."""
     schema = schemas.published()[name]
     for item in inside(schema):
         if item.get("type") == "object" and "properties" in item and item is not schemas.published()["report-1.json"]:
@@ -134,6 +133,7 @@ def test_no_other_list_of_words_is_left_unwatched() -> None:
     known += [definitions[name]["enum"] for name in ("exit_code", "exit_name", "outcome", "word")]
     known += [["wheel", "unpacked", "editable", "vcs"], ["named", "version", "nearest"], [0, 3], [0]]
     known += [["", *(tier.value for tier in Tier)], ["critical", "minor", "info"]]
+    known += [["already", "upstreamed", "not_needed"], [tier.value for tier in Tier]]  # of an attestation
     for name, schema in schemas.published().items():
         for item in inside(schema):
             assert "enum" not in item or item["enum"] in known, f"{name}: {item['enum']}"

@@ -79,7 +79,7 @@ def test_already_so_wherever_the_branch_stands(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "outcome", "lines"),
     [
-        (BEFORE.replace("def f", "def g"), "anchor_missing", []),
+        (BEFORE.replace("def f", "def g"), "anchor_missing", [2]),
         (BEFORE.replace('"A" in', '"A" not in'), "anchor_missing", [4, 2]),
         (BEFORE + BEFORE.partition("\n")[2], "anchor_ambiguous", [2, 11]),
         (BEFORE.replace('"B"', '"C"'), "half_upstreamed", [4]),
