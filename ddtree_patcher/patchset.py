@@ -58,7 +58,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How a step is done for one shape of the code. No edits: this shape needs none."""
+    """How the step is done for one shape of the code. No edits: this shape needs none.
+
+    Edits of one function are in the order of their places in it: where those changed places, it is another shape.
+    """
 
     name: str
     when: tuple[Shape, ...] = ()  # all must hold; empty: always

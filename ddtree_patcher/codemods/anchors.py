@@ -26,12 +26,15 @@ _TELLING = 24  # characters from which a bare call or `return` says by itself wh
 class Anchor:
     """Where to look: ``scope`` is a dotted definition ("" is the module); ``statement`` a pattern inside it.
 
-    ``within`` narrows the search to the compound statement of that shape (empty: the whole scope).
+    ``within`` narrows the search to the compound statement of that shape (empty: the whole scope). ``conditions`` is
+    asked of what is put beside the statement: how many conditions, loops and ``try`` it stands under, inside of that.
+    Where it came under one more, so would the new code. An ``elif`` is as deep as its ``if``; ``with`` does not count.
     """
 
     statement: str
     scope: str = ""
     within: str = ""
+    conditions: int = 0
 
     def __str__(self) -> str:
         place = f" in {self.scope}" if self.scope else ""
@@ -39,7 +42,7 @@ class Anchor:
         return f"`{_headline(self.statement)}`{inside}{place}"
 
     def target(self) -> Target:
-        return Target(self.scope, statement=self.statement, within=self.within)
+        return Target(self.scope, statement=self.statement, within=self.within, conditions=self.conditions)
 
 
 def find_scope(source: Source, scope: str) -> Scope | NotFound:
@@ -76,6 +79,32 @@ def find_statement(source: Source, anchor: Anchor) -> ast.stmt | NotFound:
         lambda: [*_elsewhere(source, wanted, scope), *_nearby(source, scope, wanted)],
         scope,
     )
+
+
+def find_place(source: Source, anchor: Anchor) -> ast.stmt | NotFound:
+    """The one statement that the anchor describes, under as many conditions as it says."""
+    found, scope = find_statement(source, anchor), _narrow(source, anchor)
+    if isinstance(found, NotFound) or isinstance(scope, NotFound):
+        return found
+    if (depth := _conditions(source, scope, found)) == anchor.conditions:
+        return found
+    here, there = (f"{number or 'no'} condition{'s' * (number > 1)}" for number in (depth, anchor.conditions))
+    wanted = f"{anchor} under {there} (it is under {here})"
+    return NotFound(StepOutcome.ANCHOR_MISSING, wanted, (candidate(source, found),))
+
+
+def _conditions(source: Source, scope: ast.AST, node: ast.stmt) -> int:
+    """How many conditions, loops and ``try`` stand between a scope and a statement in it."""
+    count, inner = 0, node
+    for outer in source.ancestors(node):
+        if outer is scope:
+            break
+        chained = isinstance(inner, ast.If) and source.text_of(inner).startswith(b"elif")
+        if isinstance(outer, ast.If | ast.For | ast.AsyncFor | ast.While | ast.Try | ast.Match) and not chained:
+            count += 1
+        if isinstance(outer, ast.stmt):
+            inner = outer
+    return count
 
 
 def find_expression(

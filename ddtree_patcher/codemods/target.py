@@ -13,6 +13,7 @@ class Target:
     statement: str = ""
     expression: str = ""
     within: str = ""  # the compound statement around it; empty: anywhere in the scope
+    conditions: int = 0  # that the statement stands under
     note: str = ""  # what else must be so, in words
     is_scope: bool = False  # ``scope`` itself is what is looked for: a class, function, member or constant
 
@@ -24,6 +25,8 @@ class Target:
             lines.append(f"{name}  # defined or imported")
         if self.within:
             lines.append(f"# inside: {' '.join(self.within.split())}")
+        if self.conditions:
+            lines.append(f"# under {self.conditions} condition{'s' * (self.conditions > 1)}")
         lines += [text for text in (self.statement, self.expression) if text]
         if self.note:
             lines.append(f"# {self.note}")

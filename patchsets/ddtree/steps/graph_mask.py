@@ -13,7 +13,7 @@ _CODE = fragments("cuda_graph_runner.py").body("capture_mask")
 _POLICY = "_, build_custom_mask = resolve_dflash_verify_mask_policy(...)"
 _OLD_SCOPE = "CudaGraphRunner.get_spec_info"
 _SCOPE = "DecodeCudaGraphRunner.get_spec_info"
-_MASK = InsertAfter(DECODE_GRAPH_RUNNER, Anchor(_POLICY, scope=_SCOPE), _CODE)
+_MASK = InsertAfter(DECODE_GRAPH_RUNNER, Anchor(_POLICY, scope=_SCOPE, conditions=1), _CODE)
 # The same number for every algorithm but DDTREE, whose drafter captures fewer rows than its target.
 _SHARED_WIDTH = "self.model_runner.server_args.speculative_num_draft_tokens"
 _OWN_WIDTH = "int(self.num_tokens_per_bs)"
@@ -59,7 +59,7 @@ STEP = Step(
         Variant(
             "cuda_graph_runner",
             when=(HasFile(CUDA_GRAPH_RUNNER),),
-            edits=(InsertAfter(CUDA_GRAPH_RUNNER, Anchor(_POLICY, scope=_OLD_SCOPE), _CODE),),
+            edits=(InsertAfter(CUDA_GRAPH_RUNNER, Anchor(_POLICY, scope=_OLD_SCOPE, conditions=1), _CODE),),
         ),
         Variant(
             "decode_runner_shared_width",

@@ -16,7 +16,7 @@ _PUBLISHED = Defines(RUNTIME_CONTEXT, "get_spec")
 
 
 def _variant(name: str, method: str, code: str, *when: Shape) -> Variant:
-    dflash = Anchor("error_msg = validate_dflash_request(req, ...)", scope=method)
+    dflash = Anchor("error_msg = validate_dflash_request(req, ...)", scope=method, conditions=1)
     return Variant(
         name,
         when=(Defines(SCHEDULER, method), *when),

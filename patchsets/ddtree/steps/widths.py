@@ -23,7 +23,9 @@ _HELPERS = (
 def _edits(hook: str, dummy: str) -> tuple[InsertBefore | InsertAfter, ...]:
     return (
         InsertBefore(SPEC_INFO, Anchor("return num_draft_tokens", scope=hook), _CODE.body("draft_width")),
-        InsertAfter(SPEC_INFO, Anchor("spec_info = DFlashVerifyInput(...)", scope=_DUMMY), _CODE.body(dummy)),
+        InsertAfter(
+            SPEC_INFO, Anchor("spec_info = DFlashVerifyInput(...)", scope=_DUMMY, conditions=1), _CODE.body(dummy)
+        ),
     )
 
 

@@ -24,6 +24,10 @@ AFTER = BEFORE.replace("        # Then", ADDED + "        # Then")
 IN_G = InsertAfter("f.py", Anchor("f(x)", scope="g"), "h()\n")
 
 
+def under(conditions: int) -> InsertAfter:
+    return InsertAfter("f.py", Anchor("f(x)", scope="g", conditions=conditions), "h()\n")
+
+
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
 def test_the_code_is_written_as_the_file_is(style: Style) -> None:
     assert apply(ADD, style(BEFORE)) == style(AFTER)
@@ -34,11 +38,7 @@ def test_the_code_is_written_as_the_file_is(style: Style) -> None:
 @pytest.mark.parametrize(
     ("before", "margin"),
     [
-        ("def g():\n    if a:\n        f(x)\n", 8),
-        ("def g():\n    for a in b:\n        pass\n    else:\n        f(x)\n", 8),
-        ("def g():\n    try:\n        pass\n    except E:\n        f(x)\n", 8),
-        ("def g():\n    try:\n        pass\n    finally:\n        f(x)\n", 8),
-        ("def g():\n    match a:\n        case 1:\n            f(x)\n", 12),
+        ("def g():\n    with a:\n        f(x)\n", 8),
         ("def g():\n    def k():\n        f(x)\n", 8),
         ("async def g():\n    async with a: \n        f(x)\n", 8),
         ("@dec\ndef g():\n    f(  x  )\n", 4),
@@ -50,6 +50,26 @@ def test_the_code_is_written_as_the_file_is(style: Style) -> None:
 def test_in_the_block_of_its_place(before: str, margin: int) -> None:
     assert apply(IN_G, before) == before + " " * margin + "h()\n"
     assert apply(IN_G, before + "z = 1\n") == before + " " * margin + "h()\n" + "z = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "conditions"),
+    [
+        ("def g():\n    if a:\n        f(x)\n", 1),
+        ("def g():\n    if a:\n        pass\n    elif b:\n        pass\n    elif c:\n        f(x)\n", 1),
+        ("def g():\n    if a:\n        pass\n    else:\n        if b:\n            f(x)\n", 2),
+        ("def g():\n    for a in b:\n        pass\n    else:\n        f(x)\n", 1),
+        ("def g():\n    try:\n        pass\n    except E:\n        f(x)\n", 1),
+        ("def g():\n    try:\n        with z:\n            pass\n    finally:\n        f(x)\n", 1),
+        ("def g():\n    match a:\n        case 1:\n            f(x)\n", 1),
+        ("def g():\n    while a:\n        with b:\n            if c:\n                f(x)\n", 2),
+    ],
+)
+def test_under_as_many_conditions_as_the_anchor_says(before: str, conditions: int) -> None:
+    margin = before.rpartition("f(x)")[0].rpartition("\n")[2]
+    assert apply(under(conditions), before) == before + margin + "h()\n"
+    for other in {0, 1, 2, 3} - {conditions}:
+        assert refused(under(other), before) == ("anchor_missing", [before.count("\n")])
 
 
 def test_behind_a_whole_chain_of_elifs() -> None:
@@ -74,7 +94,7 @@ def test_several_statements_with_comments_and_blank_lines() -> None:
 
 def test_deep_nesting() -> None:
     head = "def g():\n" + "".join("    " * level + "if a:\n" for level in range(1, 19))
-    assert apply(IN_G, head + "    " * 19 + "f(x)\n") == head + "    " * 19 + "f(x)\n" + "    " * 19 + "h()\n"
+    assert apply(under(18), head + "    " * 19 + "f(x)\n") == head + "    " * 19 + "f(x)\n" + "    " * 19 + "h()\n"
 
 
 def test_only_an_insertion() -> None:
