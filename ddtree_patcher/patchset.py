@@ -37,6 +37,7 @@ class Contract:
     path: str
     name: str  # dotted inside the file
     parameters: tuple[str, ...] = ()  # empty for what is not called
+    called: bool = False  # these are all that is passed, positional ones in this order: any other needs a default
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,8 +224,8 @@ class _Planning:
         wanted = (first.target(), second.target())
         source = self.tree.source(first.path)
         assert source is not None
-        found = [edit.locate(source) for edit in (second, first)]
-        lines = tuple(Candidate(item.line, "") for item in found if isinstance(item, Found))
+        (scope,) = source.definitions[wanted[0].scope]
+        lines = tuple(Candidate(line, "") for target in reversed(wanted) if (line := target.line_in(scope)))
         self._end(
             step,
             StepOutcome.ANCHOR_MISSING,

@@ -26,15 +26,13 @@ _TELLING = 24  # characters from which a bare call or `return` says by itself wh
 class Anchor:
     """Where to look: ``scope`` is a dotted definition ("" is the module); ``statement`` a pattern inside it.
 
-    ``within`` narrows the search to the compound statement of that shape (empty: the whole scope). ``conditions`` is
-    asked of what is put beside the statement: how many conditions, loops and ``try`` it stands under, inside of that.
-    Where it came under one more, so would the new code. An ``elif`` is as deep as its ``if``; ``with`` does not count.
+    ``within`` narrows the search to the compound statement of that shape (empty: the whole scope). What is put beside a
+    statement asks that it stands directly there: see :func:`find_place`.
     """
 
     statement: str
     scope: str = ""
     within: str = ""
-    conditions: int = 0
 
     def __str__(self) -> str:
         place = f" in {self.scope}" if self.scope else ""
@@ -42,7 +40,7 @@ class Anchor:
         return f"`{_headline(self.statement)}`{inside}{place}"
 
     def target(self) -> Target:
-        return Target(self.scope, statement=self.statement, within=self.within, conditions=self.conditions)
+        return Target(self.scope, statement=self.statement, within=self.within)
 
 
 def find_scope(source: Source, scope: str) -> Scope | NotFound:
@@ -82,29 +80,30 @@ def find_statement(source: Source, anchor: Anchor) -> ast.stmt | NotFound:
 
 
 def find_place(source: Source, anchor: Anchor) -> ast.stmt | NotFound:
-    """The one statement that the anchor describes, under as many conditions as it says."""
+    """The one statement that the anchor describes, where nothing decides whether it is carried out.
+
+    Under a condition, loop or ``try`` of its own, inside of what the anchor names, it is not carried out when it was,
+    and what is put beside it would not be either. ``with`` decides nothing.
+    """
     found, scope = find_statement(source, anchor), _narrow(source, anchor)
     if isinstance(found, NotFound) or isinstance(scope, NotFound):
         return found
-    if (depth := _conditions(source, scope, found)) == anchor.conditions:
+    if (outer := _decider(source, scope, found)) is None:
         return found
-    here, there = (f"{number or 'no'} condition{'s' * (number > 1)}" for number in (depth, anchor.conditions))
-    wanted = f"{anchor} under {there} (it is under {here})"
+    header = source.line(outer.lineno).decode("utf-8", "replace").strip()
+    wanted = f"{anchor} on its own (line {outer.lineno} decides on it: `{header}`)"
     return NotFound(StepOutcome.ANCHOR_MISSING, wanted, (candidate(source, found),))
 
 
-def _conditions(source: Source, scope: ast.AST, node: ast.stmt) -> int:
-    """How many conditions, loops and ``try`` stand between a scope and a statement in it."""
-    count, inner = 0, node
+def _decider(source: Source, scope: ast.AST, node: ast.stmt) -> ast.stmt | None:
+    """The nearest condition, loop or ``try`` between a scope and a statement in it."""
+    deciding = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
     for outer in source.ancestors(node):
         if outer is scope:
-            break
-        chained = isinstance(inner, ast.If) and source.text_of(inner).startswith(b"elif")
-        if isinstance(outer, ast.If | ast.For | ast.AsyncFor | ast.While | ast.Try | ast.Match) and not chained:
-            count += 1
-        if isinstance(outer, ast.stmt):
-            inner = outer
-    return count
+            return None
+        if isinstance(outer, deciding):
+            return outer
+    return None
 
 
 def find_expression(
@@ -189,9 +188,9 @@ def _elsewhere(source: Source, wanted: ast.stmt, scope: ast.AST | None) -> Itera
     """Statements of that very shape outside of the scope. One that names nothing of its own says nothing there."""
     if not isinstance(wanted, ast.Return | ast.Pass | ast.Expr) or len(ast.unparse(wanted)) > _TELLING:
         inside = set(statements_in(scope)) if scope else set()
-        for node in statements_in(source.tree):
-            if node not in inside and pattern.matches(wanted, node):
-                yield candidate(source, node)
+        found = [item for item in statements_in(source.tree) if item not in inside and pattern.matches(wanted, item)]
+        middle = getattr(scope, "lineno", 1)
+        yield from (candidate(source, node) for node in sorted(found, key=lambda node: abs(node.lineno - middle)))
 
 
 def _nearby(source: Source, scope: ast.AST, wanted: ast.stmt) -> Iterator[Candidate]:
@@ -208,13 +207,22 @@ def _ranked(source: Source, wanted: ast.stmt | ast.expr, nodes: Sequence[ast.stm
     target = _headline(ast.unparse(wanted)).replace(", ...", "").replace("...", "")
     matcher = difflib.SequenceMatcher(b=target, autojunk=False)
     scored = []
+    bound = assigned_names(wanted) if isinstance(wanted, ast.stmt) else []
     for node in nodes:
-        matcher.set_seq1(_headline(ast.unparse(node))[: len(target)])
-        if matcher.quick_ratio() >= _NEAR and (score := matcher.ratio()) >= _NEAR:
+        headline = _headline(ast.unparse(node))
+        score = max(_ratio(matcher, headline), _ratio(matcher, headline[: len(target)]))
+        if bound and isinstance(node, ast.stmt) and assigned_names(node) == bound:
+            score = (1 + score) / 2  # what binds the same name is the same thing, however it is written
+        if score >= _NEAR:
             scored.append((score, node))
     scored.sort(key=lambda pair: (-pair[0], pair[1].lineno))
     for score, node in scored[:_SHOWN]:
         yield candidate(source, node, score)
+
+
+def _ratio(matcher: difflib.SequenceMatcher[str], text: str) -> float:
+    matcher.set_seq1(text)
+    return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
 
 
 def _blocks(scope: ast.AST) -> Iterator[list[ast.stmt]]:

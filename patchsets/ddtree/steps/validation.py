@@ -39,8 +39,8 @@ _PIPELINE = "run_resolution_pipeline"
 
 # What ddtree_resolution calls, as a release resolves its arguments.
 _ASSIGNED = (
-    Contract(SERVER_ARGS, "ServerArgs.get_model_config", ("self",)),
-    Contract(SERVER_ARGS, "ServerArgs.enable_mamba_extra_buffer", ("self",)),
+    Contract(SERVER_ARGS, "ServerArgs.get_model_config", ("self",), called=True),
+    Contract(SERVER_ARGS, "ServerArgs.enable_mamba_extra_buffer", ("self",), called=True),
 )
 _DECLARED = (
     *(Contract(OVERRIDES, name) for name in ("resolving_view", "model_config_of", "mamba_extra_buffer_of")),

@@ -31,8 +31,14 @@ _GRAPHS = f"{_CLASS}.init_cuda_graphs"
 _SAMPLER = f"{_CLASS}._maybe_build_draft_sampler"
 _DEFER = f"{_CLASS}._defer_target_verify_gather"
 
-_SIZE = Anchor("self.block_size = int(server_args.speculative_num_draft_tokens)", scope=_INIT, conditions=1)
-_PUBLISHED_SIZE = Anchor("self.block_size = int(get_spec().speculative_num_draft_tokens)", scope=_INIT, conditions=1)
+
+def _size(args: str) -> Anchor:
+    """What is so where the user says how many tokens are drafted."""
+    tokens = f"{args}.speculative_num_draft_tokens"
+    return Anchor(f"self.block_size = int({tokens})", scope=_INIT, within=f"if {tokens} is None: ...")
+
+
+_SIZE, _PUBLISHED_SIZE = _size("server_args"), _size("get_spec()")
 _INPUT = Anchor("verify_input = DFlashVerifyInput(...)", scope=_FORWARD)
 _GRAMMAR = Anchor("if batch.has_grammar: ...", scope=_FORWARD)
 _CANDIDATES = Anchor("candidates = draft_tokens", scope=_FORWARD)
@@ -134,7 +140,7 @@ class DFlashWorkerV2:
     def __init__(self, server_args):
         self.server_args = server_args
         <keep_algorithm>
-        if x is None:
+        if {spec}.speculative_num_draft_tokens is None:
             self.block_size = 16
         else:
             self.block_size = int({spec}.speculative_num_draft_tokens)

@@ -24,10 +24,6 @@ AFTER = BEFORE.replace("        # Then", ADDED + "        # Then")
 IN_G = InsertAfter("f.py", Anchor("f(x)", scope="g"), "h()\n")
 
 
-def under(conditions: int) -> InsertAfter:
-    return InsertAfter("f.py", Anchor("f(x)", scope="g", conditions=conditions), "h()\n")
-
-
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
 def test_the_code_is_written_as_the_file_is(style: Style) -> None:
     assert apply(ADD, style(BEFORE)) == style(AFTER)
@@ -53,23 +49,28 @@ def test_in_the_block_of_its_place(before: str, margin: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "conditions"),
+    "before",
     [
-        ("def g():\n    if a:\n        f(x)\n", 1),
-        ("def g():\n    if a:\n        pass\n    elif b:\n        pass\n    elif c:\n        f(x)\n", 1),
-        ("def g():\n    if a:\n        pass\n    else:\n        if b:\n            f(x)\n", 2),
-        ("def g():\n    for a in b:\n        pass\n    else:\n        f(x)\n", 1),
-        ("def g():\n    try:\n        pass\n    except E:\n        f(x)\n", 1),
-        ("def g():\n    try:\n        with z:\n            pass\n    finally:\n        f(x)\n", 1),
-        ("def g():\n    match a:\n        case 1:\n            f(x)\n", 1),
-        ("def g():\n    while a:\n        with b:\n            if c:\n                f(x)\n", 2),
+        "def g():\n    if a:\n        f(x)\n",
+        "def g():\n    if a:\n        pass\n    elif b:\n        f(x)\n",
+        "def g():\n    for a in b:\n        pass\n    else:\n        f(x)\n",
+        "def g():\n    try:\n        pass\n    except E:\n        f(x)\n",
+        "def g():\n    try:\n        pass\n    finally:\n        f(x)\n",
+        "def g():\n    match a:\n        case 1:\n            f(x)\n",
+        "def g():\n    while a:\n        with b:\n            f(x)\n",
     ],
 )
-def test_under_as_many_conditions_as_the_anchor_says(before: str, conditions: int) -> None:
-    margin = before.rpartition("f(x)")[0].rpartition("\n")[2]
-    assert apply(under(conditions), before) == before + margin + "h()\n"
-    for other in {0, 1, 2, 3} - {conditions}:
-        assert refused(under(other), before) == ("anchor_missing", [before.count("\n")])
+def test_not_where_something_decides_on_the_statement(before: str) -> None:
+    assert refused(IN_G, before) == ("anchor_missing", [before.count("\n")])
+
+
+@pytest.mark.parametrize("header", ["if a:", "for a in b:", "while a:"])
+def test_directly_inside_of_what_the_anchor_names(header: str) -> None:
+    inside = InsertAfter("f.py", Anchor("f(x)", scope="g", within=f"{header} ..."), "h()\n")
+    before = f"def g():\n    {header}\n        f(x)\n"
+    assert apply(inside, before) == before + "        h()\n"
+    deeper = f"def g():\n    {header}\n        if z:\n            f(x)\n"
+    assert refused(inside, deeper) == ("anchor_missing", [4])
 
 
 def test_behind_a_whole_chain_of_elifs() -> None:
@@ -93,8 +94,8 @@ def test_several_statements_with_comments_and_blank_lines() -> None:
 
 
 def test_deep_nesting() -> None:
-    head = "def g():\n" + "".join("    " * level + "if a:\n" for level in range(1, 19))
-    assert apply(under(18), head + "    " * 19 + "f(x)\n") == head + "    " * 19 + "f(x)\n" + "    " * 19 + "h()\n"
+    head = "def g():\n" + "".join("    " * level + "with a:\n" for level in range(1, 19))
+    assert apply(IN_G, head + "    " * 19 + "f(x)\n") == head + "    " * 19 + "f(x)\n" + "    " * 19 + "h()\n"
 
 
 def test_only_an_insertion() -> None:
@@ -114,7 +115,7 @@ def test_already_so_anywhere_in_the_scope() -> None:
     [
         ("def k():\n    f(x)\n", "anchor_missing", []),
         ("class C:\n    def g(self):\n        f(x)\n", "anchor_missing", [2]),
-        ("def g():\n    f(y)\n    f(xx)\n    total(1, 2, 3)\n", "anchor_missing", [2, 3]),
+        ("def g():\n    f(y)\n    f(xx)\n    total(1, 2, 3)\n", "anchor_missing", [3, 2]),
         ("def g():\n    return lambda: f(x)\n", "anchor_missing", [1]),
         ("def g(): f(x)\n", "anchor_missing", [1]),
         ("def g():\n    if a: f(x)\n", "anchor_missing", [2]),

@@ -71,9 +71,8 @@ def test_the_first_line_of_a_file() -> None:
 
 
 def test_deep_nesting() -> None:
-    head = "def g():\n" + "".join("    " * level + "if a:\n" for level in range(1, 19))
-    deep = InsertBefore("f.py", Anchor("f(x)", scope="g", conditions=18), "h()\n")
-    assert apply(deep, head + "    " * 19 + "f(x)\n") == head + "    " * 19 + "h()\n" + "    " * 19 + "f(x)\n"
+    head = "def g():\n" + "".join("    " * level + "with a:\n" for level in range(1, 19))
+    assert apply(IN_G, head + "    " * 19 + "f(x)\n") == head + "    " * 19 + "h()\n" + "    " * 19 + "f(x)\n"
 
 
 def test_only_an_insertion() -> None:
