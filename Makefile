@@ -18,7 +18,7 @@ PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint types pytest bench acceptance snapshots supported-releases patch-survival screenshots wheels clean
+.PHONY: help demo test test-all lint types pytest bench acceptance drift-table snapshots supported-releases patch-survival screenshots wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -46,6 +46,9 @@ bench: $(VENV)/dev $(SGLANG)/ready ## the speed that is promised, as ratios meas
 
 acceptance: $(VENV)/dev $(SGLANG)/ready ## what a tree saves on the trained pair: verify steps by budget, in the engine and in plain torch (12 minutes)
 	PYTHONPATH=tests:tests/e2e:tools $(VENV)/bin/python tests/benchmarks/acceptance.py
+
+drift-table: $(VENV)/dev $(SGLANG)/ready ## what upstream may do to the places that are patched, on real releases: applied, or refused by name
+	PYTHONPATH=tests:tools $(VENV)/bin/python -m mutations.table $(abspath $(SGLANG))/bin/python
 
 snapshots: $(VENV)/tool ## capture every snapshot anew, from the wheels
 	$(VENV)/bin/python tools/capture_snapshots.py

@@ -53,8 +53,27 @@ def _check(contract: Contract, tree: Tree) -> list[Breach]:
 def _parameters(contract: Contract, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Breach]:
     given = node.args
     names = {item.arg for item in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    if contract.called and (reason := _cannot_be_called(contract, node)):
+        return [Breach(contract, reason, node.lineno, (Candidate(node.lineno, ""),))]
     lacking = [name for name in contract.parameters if name not in names]
     if not lacking or given.kwarg is not None:
         return []
     reason = f"{contract.name} in {contract.path} no longer takes {', '.join(lacking)}"
     return [Breach(contract, reason, node.lineno, (Candidate(node.lineno, "", 1.0),))]
+
+
+def _cannot_be_called(contract: Contract, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Why a call with just these parameters does not mean what it meant; empty where it does."""
+    given, what = node.args, f"{contract.name} in {contract.path}"
+    if any(ast.unparse(item).endswith("property") for item in node.decorator_list):
+        return f"{what} is a property now, and the inserted code calls it"
+    positional = [*given.posonlyargs, *given.args]
+    needed = positional[: len(positional) - len(given.defaults)]
+    needed += [item for item, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+    if more := [item.arg for item in needed if item.arg not in contract.parameters]:
+        return f"{what} needs {', '.join(more)} now, which the inserted code does not pass"
+    places = [item.arg for item in positional]
+    listed = [name for name in contract.parameters if name in places]
+    if listed != sorted(listed, key=places.index):
+        return f"{what} takes {', '.join(listed)} in another order"
+    return ""

@@ -37,6 +37,7 @@ class Contract:
     path: str
     name: str  # dotted inside the file
     parameters: tuple[str, ...] = ()  # empty for what is not called
+    called: bool = False  # these are all that is passed, positional ones in this order: any other needs a default
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How a step is done for one shape of the code. No edits: this shape needs none."""
+    """How the step is done for one shape of the code. No edits: this shape needs none.
+
+    Edits of one function are in the order of their places in it: where those changed places, it is another shape.
+    """
 
     name: str
     when: tuple[Shape, ...] = ()  # all must hold; empty: always

@@ -6,6 +6,7 @@ at the moment, so an updated patchset, a dropped step or a second ``apply`` is t
 
 from __future__ import annotations
 
+import ast
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -175,6 +176,9 @@ class _Planning:
         if problems:
             self._refuse(step, variant, problems)
             return
+        if disorder := self._disorder(found):
+            self._refuse_disorder(step, variant, *disorder)
+            return
         there = [(edit, item) for edit, item in found if isinstance(item, AlreadySo)]
         if not there:
             self._perform(step, variant, found)
@@ -199,6 +203,39 @@ class _Planning:
         if source is None:
             return NotFound(StepOutcome.FILE_MISSING, "")
         return edit.locate(source)
+
+    def _disorder(self, found: Sequence[tuple[Codemod | AddFile, Location]]) -> tuple[Codemod, Codemod] | None:
+        """Two edits of one function whose places stand there in another order than in the variant."""
+        last: dict[tuple[str, str], tuple[Codemod, int]] = {}
+        for edit, item in found:
+            if isinstance(edit, AddFile) or not isinstance(item, Found):
+                continue
+            source, scope = self.tree.source(edit.path), edit.target().scope
+            nodes = source.definitions.get(scope, []) if source else []
+            if not any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in nodes):
+                continue  # the order of what a class or a module defines means nothing
+            before = last.get((edit.path, scope))
+            if before and item.splice.start < before[1]:
+                return before[0], edit
+            last[edit.path, scope] = edit, item.splice.start
+        return None
+
+    def _refuse_disorder(self, step: Step, variant: Variant, first: Codemod, second: Codemod) -> None:
+        wanted = (first.target(), second.target())
+        source = self.tree.source(first.path)
+        assert source is not None
+        (scope,) = source.definitions[wanted[0].scope]
+        lines = tuple(Candidate(line, "") for target in reversed(wanted) if (line := target.line_in(scope)))
+        self._end(
+            step,
+            StepOutcome.ANCHOR_MISSING,
+            f"{step.id}: statements of {wanted[0].scope} in {first.path} changed places",
+            path=first.path,
+            variant=variant.name,
+            expected="\n# and behind it\n".join(item.as_code() for item in wanted),
+            candidates=self._near(first.path, lines),
+            target=wanted[0],
+        )
 
     def _perform(self, step: Step, variant: Variant, found: Sequence[tuple[Codemod | AddFile, Location]]) -> None:
         by_path: dict[str, list[Splice]] = {}

@@ -31,10 +31,12 @@ class Survival:
         """The variant by which the step found its place in a release; empty where it did not, or nothing is known."""
         return self.steps.get(step, {}).get(release, "")
 
-    def is_older(self, step: str, variant: str, release: str) -> bool:
-        """Whether that variant is one of releases before this one, and of none from it on."""
-        having = [Version(name) for name, found in self.steps.get(step, {}).items() if found == variant]
-        return bool(having) and max(having) < Version(release)
+    def goes_back(self, step: str, variant: str, release: str) -> bool:
+        """Whether that variant is one of a release before this one, and not that of the release which comes next."""
+        known = {Version(name): found for name, found in self.steps.get(step, {}).items()}
+        before = [found for name, found in known.items() if name < Version(release)]
+        after = sorted(name for name in known if name > Version(release))
+        return variant in before and (not after or known[after[0]] != variant)
 
     def history(self, step: str, version: str, *, published: bool = False) -> History:
         """Up to which release the step found its place, for a tree that says it is ``version`` and has it not.

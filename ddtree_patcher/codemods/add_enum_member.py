@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..model import StepOutcome
 from . import pattern
-from .anchors import assigned_names, candidate, find_scope
+from .anchors import Scope, assigned_names, candidate, find_scope
 from .insertion import insert_after
 from .members import find_member, member_not_found
 from .result import AlreadySo, Location, NotFound
@@ -17,7 +17,10 @@ from .target import Target
 
 @dataclass(frozen=True, slots=True)
 class AddEnumMember:
-    """Give ``enum`` a member ``name`` behind the member ``after``, with a value written like that one's."""
+    """Give ``enum`` a member ``name`` behind the member ``after``, with a value written like that one's: ``auto()``.
+
+    In an Enum, a literal value is refused: written twice it would make an alias.
+    """
 
     path: str
     enum: str
@@ -34,6 +37,9 @@ class AddEnumMember:
             return after
         if not isinstance(after, ast.Assign):
             return member_not_found(source, scope, wanted, self.after)
+        if isinstance(after.value, ast.Constant) and _is_enum(scope):
+            near = candidate(source, after)
+            return NotFound(StepOutcome.ANCHOR_MISSING, f"{wanted} whose value can be another one's", (near,))
         value = _value(source, after)
         existing = next((node for node in scope.body if self.name in assigned_names(node)), None)
         if existing is None:
@@ -49,6 +55,12 @@ class AddEnumMember:
 
     def target(self) -> Target:
         return Target(self.enum, statement=f"{self.after} = ...")
+
+
+def _is_enum(scope: Scope) -> bool:
+    """Two members of an Enum with one value are one member under two names."""
+    bases = scope.bases if isinstance(scope, ast.ClassDef) else []
+    return any(ast.unparse(base).endswith(("Enum", "Flag")) for base in bases)
 
 
 def _value(source: Source, member: ast.Assign) -> str:

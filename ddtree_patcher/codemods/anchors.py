@@ -26,7 +26,8 @@ _TELLING = 24  # characters from which a bare call or `return` says by itself wh
 class Anchor:
     """Where to look: ``scope`` is a dotted definition ("" is the module); ``statement`` a pattern inside it.
 
-    ``within`` narrows the search to the compound statement of that shape (empty: the whole scope).
+    ``within`` narrows the search to the compound statement of that shape (empty: the whole scope). What is put beside a
+    statement asks that it stands directly there: see :func:`find_place`.
     """
 
     statement: str
@@ -76,6 +77,33 @@ def find_statement(source: Source, anchor: Anchor) -> ast.stmt | NotFound:
         lambda: [*_elsewhere(source, wanted, scope), *_nearby(source, scope, wanted)],
         scope,
     )
+
+
+def find_place(source: Source, anchor: Anchor) -> ast.stmt | NotFound:
+    """The one statement that the anchor describes, where nothing decides whether it is carried out.
+
+    Under a condition, loop or ``try`` of its own, inside of what the anchor names, it is not carried out when it was,
+    and what is put beside it would not be either. ``with`` decides nothing.
+    """
+    found, scope = find_statement(source, anchor), _narrow(source, anchor)
+    if isinstance(found, NotFound) or isinstance(scope, NotFound):
+        return found
+    if (outer := _decider(source, scope, found)) is None:
+        return found
+    header = source.line(outer.lineno).decode("utf-8", "replace").strip()
+    wanted = f"{anchor} on its own (line {outer.lineno} decides on it: `{header}`)"
+    return NotFound(StepOutcome.ANCHOR_MISSING, wanted, (candidate(source, found),))
+
+
+def _decider(source: Source, scope: ast.AST, node: ast.stmt) -> ast.stmt | None:
+    """The nearest condition, loop or ``try`` between a scope and a statement in it."""
+    deciding = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
+    for outer in source.ancestors(node):
+        if outer is scope:
+            return None
+        if isinstance(outer, deciding):
+            return outer
+    return None
 
 
 def find_expression(
@@ -160,9 +188,9 @@ def _elsewhere(source: Source, wanted: ast.stmt, scope: ast.AST | None) -> Itera
     """Statements of that very shape outside of the scope. One that names nothing of its own says nothing there."""
     if not isinstance(wanted, ast.Return | ast.Pass | ast.Expr) or len(ast.unparse(wanted)) > _TELLING:
         inside = set(statements_in(scope)) if scope else set()
-        for node in statements_in(source.tree):
-            if node not in inside and pattern.matches(wanted, node):
-                yield candidate(source, node)
+        found = [item for item in statements_in(source.tree) if item not in inside and pattern.matches(wanted, item)]
+        middle = getattr(scope, "lineno", 1)
+        yield from (candidate(source, node) for node in sorted(found, key=lambda node: abs(node.lineno - middle)))
 
 
 def _nearby(source: Source, scope: ast.AST, wanted: ast.stmt) -> Iterator[Candidate]:
@@ -179,13 +207,22 @@ def _ranked(source: Source, wanted: ast.stmt | ast.expr, nodes: Sequence[ast.stm
     target = _headline(ast.unparse(wanted)).replace(", ...", "").replace("...", "")
     matcher = difflib.SequenceMatcher(b=target, autojunk=False)
     scored = []
+    bound = assigned_names(wanted) if isinstance(wanted, ast.stmt) else []
     for node in nodes:
-        matcher.set_seq1(_headline(ast.unparse(node))[: len(target)])
-        if matcher.quick_ratio() >= _NEAR and (score := matcher.ratio()) >= _NEAR:
+        headline = _headline(ast.unparse(node))
+        score = max(_ratio(matcher, headline), _ratio(matcher, headline[: len(target)]))
+        if bound and isinstance(node, ast.stmt) and assigned_names(node) == bound:
+            score = (1 + score) / 2  # what binds the same name is the same thing, however it is written
+        if score >= _NEAR:
             scored.append((score, node))
     scored.sort(key=lambda pair: (-pair[0], pair[1].lineno))
     for score, node in scored[:_SHOWN]:
         yield candidate(source, node, score)
+
+
+def _ratio(matcher: difflib.SequenceMatcher[str], text: str) -> float:
+    matcher.set_seq1(text)
+    return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
 
 
 def _blocks(scope: ast.AST) -> Iterator[list[ast.stmt]]:

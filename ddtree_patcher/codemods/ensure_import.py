@@ -51,13 +51,17 @@ def _is_star(node: ast.ImportFrom) -> bool:
     return node.names[0].name == "*"
 
 
-def _near(source: Source, module: str) -> list[ast.ImportFrom]:
+def _near(source: Source, module: str) -> list[ast.ImportFrom | ast.Import]:
+    """Imports from a module of that last name, and imports of such a module."""
     last = module.rpartition(".")[2]
-    return [
-        node
-        for node in source.tree.body
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith(last)
-    ]
+
+    def names(node: ast.stmt) -> list[str]:
+        if isinstance(node, ast.ImportFrom):
+            return [node.module or "", *(alias.name for alias in node.names)]
+        return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+    found = [node for node in source.tree.body if isinstance(node, ast.ImportFrom | ast.Import)]
+    return [node for node in found if any(name.rpartition(".")[2].endswith(last) for name in names(node))]
 
 
 def _with_name(statement: cst.ImportFrom, name: str, indent: str) -> cst.ImportFrom:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
+from ..model import StepOutcome
 from . import pattern
-from .anchors import find_scope, holds_statements
+from .anchors import candidate, find_scope, holds_statements
 from .insertion import insert_after
 from .result import AlreadySo, Location, NotFound
 from .source import Source
@@ -16,7 +18,8 @@ from .target import Target
 class InsertLast:
     """Put ``code`` behind the last statement of the function ``scope``, whatever that statement is.
 
-    For what has to happen when the function has done all of its work. A function that returns early skips it.
+    For what has to happen when the function has done all of its work: one that returns by itself is refused, as it may
+    never come to its end.
     """
 
     path: str
@@ -29,10 +32,24 @@ class InsertLast:
             return scope
         if line := holds_statements(source, scope, pattern.statements(self.code)):
             return AlreadySo(line)
+        if leaves := _returns(scope):
+            places = tuple(candidate(source, node) for node in leaves)
+            return NotFound(StepOutcome.ANCHOR_MISSING, f"{self.scope} without a `return`", places)
         return insert_after(source, scope.body[-1], self.code)
 
     def symbols(self) -> tuple[str, ...]:
         return (self.scope,)
 
     def target(self) -> Target:
-        return Target(self.scope, note="the end of this function")
+        return Target(self.scope, note="the end of this function, which no `return` comes before")
+
+
+def _returns(node: ast.AST) -> list[ast.Return]:
+    """The ``return`` statements of a function itself, without those of functions in it."""
+    found: list[ast.Return] = []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return):
+            found.append(child)
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            found += _returns(child)
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..model import StepOutcome
 from . import pattern
-from .anchors import Anchor, candidate, find_scope, find_statement, holds_statements
+from .anchors import Anchor, candidate, find_place, find_scope, holds_statements
 from .region import Region, first_line, render, stands_alone
 from .result import AlreadySo, Found, Location, NotFound, Splice
 from .source import Source, statements_in
@@ -19,12 +19,12 @@ def insert_at(source: Source, anchor: Anchor, code: str, insert: Insert) -> Loca
     """Insert statements at an anchor unless they stand, one after the other, in its scope already."""
     scope = find_scope(source, anchor.scope)
     if isinstance(scope, NotFound):
-        missing = find_statement(source, anchor)
+        missing = find_place(source, anchor)
         assert isinstance(missing, NotFound)
         return missing
     if line := holds_statements(source, scope, pattern.statements(code)):
         return AlreadySo(line)
-    statement = find_statement(source, anchor)
+    statement = find_place(source, anchor)
     return statement if isinstance(statement, NotFound) else insert(source, statement, code)
 
 

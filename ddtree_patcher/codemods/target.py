@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
+
+from . import pattern
+from .source import statements_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,18 @@ class Target:
     within: str = ""  # the compound statement around it; empty: anywhere in the scope
     note: str = ""  # what else must be so, in words
     is_scope: bool = False  # ``scope`` itself is what is looked for: a class, function, member or constant
+
+    def line_in(self, node: ast.AST) -> int:
+        """The line of the one statement or expression below a node that is looked for; 0 where there is not one."""
+        lines: list[int] = []
+        if self.statement:
+            wanted = pattern.statement(self.statement)
+            lines = [item.lineno for item in statements_in(node) if pattern.matches(wanted, item)]
+        elif self.expression:
+            shape = pattern.expression(self.expression)
+            walked = (item for item in ast.walk(node) if isinstance(item, ast.expr))
+            lines = [item.lineno for item in walked if pattern.matches(shape, item)]
+        return lines[0] if len(lines) == 1 else 0
 
     def as_code(self) -> str:
         """The shape as code that can be read, with the rest as comments."""

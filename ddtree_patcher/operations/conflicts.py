@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..codemods import Target
+from ..codemods import Source, Target
 from ..digest import Read
+from ..errors import SourceError
 from ..model import Diagnostic, History, StepOutcome
 from ..places import place_in
-from ..snapshot import FileFingerprint, Snapshot, bundled, version_order
+from ..snapshot import FileFingerprint, Snapshot, bundled, of_release, version_order
 from ..survival import Survival
 from .moves import Move, find_move
 
@@ -36,9 +37,13 @@ def explained(made: Mapping[Diagnostic, Target], item: Diagnostic, here: Here) -
         return item
     history = here.survival.history(item.step, here.version, published=here.published)
     target = made.get(item)
+    if target is not None and target.scope and history.last_matched:
+        item = _new_names_first(item, _known(here, item.path, history), here)
     move = None
     if item.code in _MOVABLE and target is not None and target.scope:
-        move = find_move(item.path, target, here.read, here.python(), _known_hash(here, item.path, target, history))
+        move = find_move(
+            item.path, target, here.read, here.python(), _known(here, item.path, history).get(target.scope, "")
+        )
     if move is not None and not _was_there(here, move, history):
         item = _with_move(item, move)
         if move.certain:
@@ -56,14 +61,29 @@ def _with_move(item: Diagnostic, move: Move) -> Diagnostic:
 
 def _was_there(here: Here, move: Move, history: History) -> bool:
     """Whether the other file had such a definition when the step still found its place in the first one."""
-    found = [item for item in _snapshots(here) if item.version == history.last_matched]
-    return bool(found) and move.qualname in _symbols(found[0], move.path)
+    return move.qualname in _known(here, move.path, history)
 
 
-def _known_hash(here: Here, path: str, target: Target, history: History) -> str:
-    """The hash of the symbol in the last release in which the step found its place; empty where none is known."""
-    found = [item for item in _snapshots(here) if item.version == history.last_matched]
-    return _symbols(found[0], path).get(target.scope, "") if found else ""
+def _new_names_first(item: Diagnostic, known: Mapping[str, str], here: Here) -> Diagnostic:
+    """Of the definitions that come near, those that the file did not have: what is gone may be one of them."""
+    lines = _definitions(item.path, here)
+    places = sorted(item.candidates, key=lambda place: lines.get(place.line, "") in {"", *known})
+    return replace(item, candidates=tuple(places), line=places[0].line) if known and places else item
+
+
+def _definitions(path: str, here: Here) -> dict[int, str]:
+    """The dotted name of every class and function by its line."""
+    try:
+        source = Source.parse(here.read(path), path)
+    except (FileNotFoundError, SourceError):
+        return {}
+    return {node.lineno: name for name, nodes in source.definitions.items() for node in nodes}
+
+
+def _known(here: Here, path: str, history: History) -> dict[str, str]:
+    """Symbol -> hash of a file in the last release in which the step found its place; empty where nothing is known."""
+    found = of_release(here.distribution, history.last_matched)
+    return _symbols(found, path) if found else {}
 
 
 def _since(here: Here, move: Move, history: History) -> str:

@@ -72,7 +72,7 @@ def _lost(
     known = survival.variant(step.id, reference)
     if result.outcome in _PLACELESS or not known or known == result.variant:
         return None
-    if result.variant and not survival.is_older(step.id, result.variant, reference):
+    if result.variant and not survival.goes_back(step.id, result.variant, reference):
         return None
     variant = next((item for item in step.variants if item.name == known), None)
     missing = next(_missing(variant, tree), None) if variant else None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..codemods import Source, Target, pattern
-from ..codemods.source import Definition, statements_in
+from ..codemods import Source, Target
 from ..digest import Read
 from ..errors import SourceError
 from ..fingerprint import fingerprint
@@ -75,7 +73,7 @@ def _in_file(file: str, missing: str, target: Target, read: Read, known_hash: st
         inner = source.definitions.get(f"{qualname}{rest}", [])
         if last != name or bool(outer) != ("." in missing) or len(nodes) != 1 or len(inner) != 1:
             continue
-        line = _place(inner[0], target)
+        line = target.line_in(inner[0])
         certain = bool(line) or known_hash in _hashes(data, f"{qualname}{rest}")
         yield Move(source, f"{qualname}{rest}", line or inner[0].lineno, certain)
 
@@ -83,19 +81,6 @@ def _in_file(file: str, missing: str, target: Target, read: Read, known_hash: st
 def _mentions(data: bytes, name: str) -> bool:
     word = name.encode()
     return any(sign in data for sign in (b"def " + word + b"(", b"class " + word + b"(", b"class " + word + b":"))
-
-
-def _place(node: Definition, target: Target) -> int:
-    """The line of the one statement or expression in a definition that was looked for; 0 where there is not one."""
-    lines: list[int] = []
-    if target.statement:
-        wanted = pattern.statement(target.statement)
-        lines = [item.lineno for item in statements_in(node) if pattern.matches(wanted, item)]
-    elif target.expression:
-        shape = pattern.expression(target.expression)
-        walked = (item for item in ast.walk(node) if isinstance(item, ast.expr))
-        lines = [item.lineno for item in walked if pattern.matches(shape, item)]
-    return lines[0] if len(lines) == 1 else 0
 
 
 def _hashes(data: bytes, qualname: str) -> set[str]:

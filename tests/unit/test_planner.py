@@ -15,6 +15,7 @@ from ddtree_patcher.codemods import (
     EditCondition,
     ExtendLiteral,
     InsertAfter,
+    InsertBefore,
     ReplaceExpression,
 )
 from ddtree_patcher.digest import sha256
@@ -277,12 +278,25 @@ class TestFaultsOfThePatchset:
             plan(empty)
 
     def test_an_edit_that_another_one_of_the_same_step_undoes(self) -> None:
-        undone = step("undone", ReplaceExpression(F, "run", "start()", "begin()"), EditCondition(F, "run", "x", "y"))
+        undone = step("undone", EditCondition(F, "run", "x", "y"), ReplaceExpression(F, "run", "start()", "begin()"))
         files = {F: "def run():\n    if x: start()\n"}
         assert outcomes(plan(undone, files=files)) == {"undone": "pending"}
         clash = step("clash", AddField(F, "Kind", "B: int = 2\n", after="A"), AddEnumMember(F, "Kind", "B", after="A"))
         with pytest.raises(PatchsetError, match="does not reach its own postcondition"):
             plan(clash)
+
+    def test_statements_of_a_function_that_changed_places(self) -> None:
+        edits = (
+            InsertAfter(F, Anchor("start()", scope="run"), "a()\n"),
+            InsertBefore(F, Anchor("stop()", scope="run"), "b()\n"),
+        )
+        assert outcomes(plan(step("order", *edits), files={F: "def run():\n    start()\n    stop()\n"})) == {
+            "order": "pending"
+        }
+        turned = plan(step("order", *edits), files={F: "def run():\n    stop()\n    start()\n"})
+        (said,) = turned.diagnostics
+        assert (said.code, said.line, turned.files) == ("anchor_missing", 2, ())
+        assert "changed places" in said.summary and said.expected.index("start()") < said.expected.index("stop()")
 
     def test_a_step_that_edits_what_another_one_adds(self) -> None:
         add = step("add", AddFile("pkg/new.py", b"class K:\n    A = 1\n"))

@@ -37,9 +37,10 @@ def test_nothing_is_said_of_a_step_that_nobody_knows() -> None:
     assert KNOWN.history("other", "1.1") == History() and KNOWN.variant("other", "1.1") == ""
 
 
-def test_a_variant_is_older_where_no_release_from_this_one_on_has_it() -> None:
-    assert KNOWN.is_older("s", "old", "1.1") and not KNOWN.is_older("s", "old", "1.0")
-    assert not KNOWN.is_older("s", "new", "1.2") and not KNOWN.is_older("s", "unheard of", "1.2")
+def test_a_variant_goes_back_where_it_came_before_and_does_not_come_next() -> None:
+    assert KNOWN.goes_back("s", "old", "1.1") and not KNOWN.goes_back("s", "old", "1.0")
+    assert KNOWN.goes_back("s", "new", "1.2") and not KNOWN.goes_back("s", "new", "1.3")  # 1.10 has it again
+    assert not KNOWN.goes_back("s", "unheard of", "1.2")
 
 
 def test_it_is_read_as_it_was_written() -> None:

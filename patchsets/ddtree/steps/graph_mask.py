@@ -13,7 +13,8 @@ _CODE = fragments("cuda_graph_runner.py").body("capture_mask")
 _POLICY = "_, build_custom_mask = resolve_dflash_verify_mask_policy(...)"
 _OLD_SCOPE = "CudaGraphRunner.get_spec_info"
 _SCOPE = "DecodeCudaGraphRunner.get_spec_info"
-_MASK = InsertAfter(DECODE_GRAPH_RUNNER, Anchor(_POLICY, scope=_SCOPE), _CODE)
+_IN_BRANCH = "if self.model_runner.spec_algorithm.is_dflash(): ..."
+_IN_FAMILY_BRANCH = "if self.model_runner.spec_algorithm.is_dflash_family(): ..."
 # The same number for every algorithm but DDTREE, whose drafter captures fewer rows than its target.
 _SHARED_WIDTH = "self.model_runner.server_args.speculative_num_draft_tokens"
 _OWN_WIDTH = "int(self.num_tokens_per_bs)"
@@ -30,11 +31,16 @@ class CudaGraphRunner:
             spec_info = DFlashVerifyInput(custom_mask=build_custom_mask)
 """
 _DECODE_BEFORE = _BEFORE.replace("class Cuda", "class DecodeCuda")
+_FAMILY_BEFORE = _DECODE_BEFORE.replace("is_dflash()", "is_dflash_family()")
 _WIDE_BEFORE = _DECODE_BEFORE.replace("custom_mask=build", f"draft_token_num={_SHARED_WIDTH}, custom_mask=build")
 _PREDICATE = "class SpeculativeAlgorithm:\n    def is_ddtree(self): ...\n"
 _CONFIG = {DDTREE_CONFIG: "def make_room_for_masks(attn_backend, rows, longest): ...\n"}
 _OTHERS = {SPEC_INFO: _PREDICATE, **_CONFIG}
 _HOOKED = {**_CONFIG, SPEC_INFO: _PREDICATE + "\n    def get_num_tokens_per_req_for_target_verify(self): ...\n"}
+
+
+def _mask(path: str, scope: str, branch: str) -> InsertAfter:
+    return InsertAfter(path, Anchor(_POLICY, scope=scope, within=branch), _CODE)
 
 
 def _after(before: str) -> str:
@@ -59,17 +65,20 @@ STEP = Step(
         Variant(
             "cuda_graph_runner",
             when=(HasFile(CUDA_GRAPH_RUNNER),),
-            edits=(InsertAfter(CUDA_GRAPH_RUNNER, Anchor(_POLICY, scope=_OLD_SCOPE), _CODE),),
+            edits=(_mask(CUDA_GRAPH_RUNNER, _OLD_SCOPE, _IN_BRANCH),),
         ),
         Variant(
             "decode_runner_shared_width",
             when=(HasFile(DECODE_GRAPH_RUNNER), Lacks(HasFile(CUDA_GRAPH_RUNNER)), Lacks(_PER_REQ)),
-            edits=(_MASK, ReplaceExpression(DECODE_GRAPH_RUNNER, _SCOPE, _SHARED_WIDTH, _OWN_WIDTH)),
+            edits=(
+                _mask(DECODE_GRAPH_RUNNER, _SCOPE, _IN_BRANCH),
+                ReplaceExpression(DECODE_GRAPH_RUNNER, _SCOPE, _SHARED_WIDTH, _OWN_WIDTH),
+            ),
         ),
         Variant(
             "decode_runner_own_width",
             when=(HasFile(DECODE_GRAPH_RUNNER), Lacks(HasFile(CUDA_GRAPH_RUNNER)), _PER_REQ),
-            edits=(_MASK,),
+            edits=(_mask(DECODE_GRAPH_RUNNER, _SCOPE, _IN_FAMILY_BRANCH),),
         ),
     ),
     cases=(
@@ -81,8 +90,8 @@ STEP = Step(
         ),
         Case(
             "decode_runner_own_width",
-            {DECODE_GRAPH_RUNNER: _DECODE_BEFORE, **_HOOKED},
-            {DECODE_GRAPH_RUNNER: _after(_DECODE_BEFORE)},
+            {DECODE_GRAPH_RUNNER: _FAMILY_BEFORE, **_HOOKED},
+            {DECODE_GRAPH_RUNNER: _after(_FAMILY_BEFORE)},
         ),
     ),
     refusals=(

@@ -15,12 +15,12 @@ _OLD, _NEW = fragments("dflash_worker.py"), fragments("dflash_worker_v2.py")
 _NODES = Contract(DDTREE_WORKER, "DDTreeRuntime.nodes_of", ("self", "last", "tracked"))
 
 
-def _variant(name: str, path: str, cls: str, code: str, *when: Shape) -> Variant:
+def _variant(name: str, path: str, cls: str, code: str, *when: Shape, guard: str = "") -> Variant:
     scope = f"{cls}.{_METHOD}"
     return Variant(
         name,
         when=when,
-        edits=(InsertBefore(path, Anchor(_CALL, scope=scope), code),),
+        edits=(InsertBefore(path, Anchor(_CALL, scope=scope, within=guard), code),),
         contract=(_NODES, Contract(path, scope, ("self", "batch", "seq_lens_pre_verify", "commit_lens"))),
     )
 
@@ -47,6 +47,8 @@ def _case(name: str, path: str, before: str, source: Fragments, code: str) -> Ca
 _ACCEPTED = Anchor("accepted_steps = ...", scope=f"DFlashWorker.{_METHOD}")
 _LAST = Anchor("last_correct_step_indices = commit_lens.to(torch.int64) - 1", scope=f"DFlashWorker.{_METHOD}")
 _LAST_V2 = Anchor("last_correct_step_indices = commit_lens.to(torch.int64) - 1", scope=f"DFlashWorkerV2.{_METHOD}")
+_GUARD = "if hasattr(attn_backend, ...): ..."  # not every backend keeps states
+_GUARDED = Anchor(_GUARD, scope=f"DFlashWorkerV2.{_METHOD}")
 _OTHERS = {DDTREE_WORKER: "class DDTreeRuntime:\n    def nodes_of(self, last, tracked): ...\n"}
 _V2_BEFORE = _worker("DFlashWorkerV2", "last_correct_step_indices")
 _GUARDED_MARGIN = " " * 12
@@ -87,6 +89,17 @@ STEP = Step(
             Lacks(HasFile(DFLASH_WORKER)),
             Defines(DFLASH_WORKER_V2, "DFlashWorkerV2"),
             Holds(DFLASH_WORKER_V2, _LAST_V2),
+            Lacks(Holds(DFLASH_WORKER_V2, _GUARDED)),
+        ),
+        _variant(
+            "last_steps_in_window_if_kept",
+            DFLASH_WORKER_V2,
+            "DFlashWorkerV2",
+            _NEW.body("last_steps"),
+            Lacks(HasFile(DFLASH_WORKER)),
+            Holds(DFLASH_WORKER_V2, _LAST_V2),
+            Holds(DFLASH_WORKER_V2, _GUARDED),
+            guard=_GUARD,
         ),
     ),
     cases=(
@@ -94,7 +107,7 @@ STEP = Step(
         _case("last_steps", DFLASH_WORKER, _worker("DFlashWorker", "last_correct_step_indices"), _OLD, "last_steps"),
         _case("last_steps_in_window", DFLASH_WORKER_V2, _V2_BEFORE, _NEW, "last_steps"),
         Case(
-            "last_steps_in_window",
+            "last_steps_in_window_if_kept",
             {DFLASH_WORKER_V2: _GUARDED_BEFORE, **_OTHERS},
             {
                 DFLASH_WORKER_V2: _GUARDED_BEFORE.replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ddtree_patcher.codemods import Anchor, InsertAfter
 from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Contract, Refusal, Step, Variant
-from ddtree_patcher.shape import Defines, Lacks, Shape
+from ddtree_patcher.shape import Defines, Holds, Lacks, Shape
 
 from ..files import DDTREE_ARGS, RUNTIME_CONTEXT, SCHEDULER, SPEC_INFO, fragments, indented
 
@@ -15,8 +15,13 @@ _INNER_METHOD = "Scheduler._handle_generate_request"  # where it is, the other o
 _PUBLISHED = Defines(RUNTIME_CONTEXT, "get_spec")
 
 
-def _variant(name: str, method: str, code: str, *when: Shape) -> Variant:
-    dflash = Anchor("error_msg = validate_dflash_request(req, ...)", scope=method)
+_BRANCH = "if self.spec_algorithm.is_dflash(): ..."
+_FAMILY_BRANCH = "if self.spec_algorithm.is_dflash_family(): ..."
+_OF_FAMILY = Holds(SCHEDULER, Anchor(_FAMILY_BRANCH, scope=_METHOD))
+
+
+def _variant(name: str, method: str, branch: str, code: str, *when: Shape) -> Variant:
+    dflash = Anchor("error_msg = validate_dflash_request(req, ...)", scope=method, within=branch)
     return Variant(
         name,
         when=(Defines(SCHEDULER, method), *when),
@@ -63,14 +68,23 @@ STEP = Step(
     ),
     requires=("enum", "flags"),
     variants=(
-        _variant("arguments", _METHOD, "validate_request", Lacks(_PUBLISHED)),
+        _variant("arguments", _METHOD, _BRANCH, "validate_request", Lacks(_PUBLISHED), Lacks(_OF_FAMILY)),
+        _variant("arguments_of_family", _METHOD, _FAMILY_BRANCH, "validate_request", Lacks(_PUBLISHED), _OF_FAMILY),
         _variant(
-            "namespace", _METHOD, "validate_request_by_namespace", _PUBLISHED, Lacks(Defines(SCHEDULER, _INNER_METHOD))
+            "namespace",
+            _METHOD,
+            _FAMILY_BRANCH,
+            "validate_request_by_namespace",
+            _PUBLISHED,
+            Lacks(Defines(SCHEDULER, _INNER_METHOD)),
         ),
-        _variant("inner_method", _INNER_METHOD, "validate_request_by_namespace", _PUBLISHED),
+        _variant("inner_method", _INNER_METHOD, _FAMILY_BRANCH, "validate_request_by_namespace", _PUBLISHED),
     ),
     cases=(
         Case("arguments", {SCHEDULER: _BEFORE, **_OTHERS}, _after(_BEFORE, "validate_request")),
+        Case(
+            "arguments_of_family", {SCHEDULER: _OVERLAP_BEFORE, **_OTHERS}, _after(_OVERLAP_BEFORE, "validate_request")
+        ),
         Case(
             "namespace",
             {SCHEDULER: _OVERLAP_BEFORE, **_OTHERS, **_CONTEXT},

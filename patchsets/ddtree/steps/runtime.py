@@ -88,6 +88,7 @@ STEP = Step(
                     SAMPLER,
                     "apply_custom_logit_processor",
                     ("logits", "sampling_batch_info", "num_tokens_in_batch"),
+                    called=True,
                 ),
                 Contract(LOGITS_PROCESSOR, "LogitsProcessorOutput"),
                 Contract(FORWARD_BATCH_INFO, "CaptureHiddenMode"),

@@ -12,12 +12,16 @@ from ..files import DDTREE_ROOM, KV_CACHE_CONFIGURATOR, KV_CACHE_MIXIN, SPEC_INF
 _CODE = fragments("kv_cache_sizing.py")
 _MIXIN, _CONFIGURATOR = "ModelRunnerKVCacheMixin", "KVCacheConfigurator"
 _SCOPE = "_profile_available_bytes"
-_FIRST = Holds(KV_CACHE_MIXIN, Anchor("mamba_state_intermediate_size = ...", scope=f"{_MIXIN}.handle_max_mamba_cache"))
+_HYBRID = "if self.mambaish_config is not None: ..."
+_FIRST = Holds(
+    KV_CACHE_MIXIN,
+    Anchor("mamba_state_intermediate_size = ...", scope=f"{_MIXIN}.handle_max_mamba_cache"),
+)
 _CONFIGURES = Defines(KV_CACHE_CONFIGURATOR, f"{_CONFIGURATOR}._handle_max_mamba_cache")
 
 
 def _variant(name: str, path: str, cls: str, method: str, code: str, *when: Shape) -> Variant:
-    call = Anchor(f"rest_memory = self.{method}(rest_memory)", scope=f"{cls}.{_SCOPE}")
+    call = Anchor(f"rest_memory = self.{method}(rest_memory)", scope=f"{cls}.{_SCOPE}", within=_HYBRID)
     return Variant(
         name,
         when=when,

@@ -39,8 +39,8 @@ _PIPELINE = "run_resolution_pipeline"
 
 # What ddtree_resolution calls, as a release resolves its arguments.
 _ASSIGNED = (
-    Contract(SERVER_ARGS, "ServerArgs.get_model_config", ("self",)),
-    Contract(SERVER_ARGS, "ServerArgs.enable_mamba_extra_buffer", ("self",)),
+    Contract(SERVER_ARGS, "ServerArgs.get_model_config", ("self",), called=True),
+    Contract(SERVER_ARGS, "ServerArgs.enable_mamba_extra_buffer", ("self",), called=True),
 )
 _DECLARED = (
     *(Contract(OVERRIDES, name) for name in ("resolving_view", "model_config_of", "mamba_extra_buffer_of")),
@@ -184,6 +184,12 @@ STEP = Step(
             when=(Defines(SERVER_ARGS, _INLINE),),
             edits=(
                 _PREPARE,
+                EditCondition(
+                    SERVER_ARGS,
+                    _INLINE,
+                    'self.speculative_algorithm == "DFLASH"',
+                    'self.speculative_algorithm in ("DFLASH", "DDTREE")',
+                ),
                 InsertBefore(
                     SERVER_ARGS,
                     Anchor("if self.enable_dp_attention: ...", scope=_INLINE, within=_INLINE_BRANCH),
@@ -193,12 +199,6 @@ STEP = Step(
                     SERVER_ARGS,
                     Anchor("if self.enable_mixed_chunk: ...", scope=_INLINE, within=_INLINE_BRANCH),
                     _CODE.body("resolve_self"),
-                ),
-                EditCondition(
-                    SERVER_ARGS,
-                    _INLINE,
-                    'self.speculative_algorithm == "DFLASH"',
-                    'self.speculative_algorithm in ("DFLASH", "DDTREE")',
                 ),
             ),
             contract=_ASSIGNED,
@@ -212,14 +212,14 @@ STEP = Step(
             ),
             edits=(
                 _PREPARE,
-                InsertBefore(SPECULATIVE_HOOK, _HOOK_CALL, _CODE.body("check_server_args")),
-                InsertAfter(SPECULATIVE_HOOK, _HOOK_CALL, _CODE.body("resolve_server_args")),
                 EditCondition(
                     SPECULATIVE_HOOK,
                     _HOOK,
                     'server_args.speculative_algorithm == "DFLASH"',
                     'server_args.speculative_algorithm in ("DFLASH", "DDTREE")',
                 ),
+                InsertBefore(SPECULATIVE_HOOK, _HOOK_CALL, _CODE.body("check_server_args")),
+                InsertAfter(SPECULATIVE_HOOK, _HOOK_CALL, _CODE.body("resolve_server_args")),
             ),
             contract=(*_ASSIGNED, Contract(SPECULATIVE_HOOK, "_handle_dflash", ("server_args",))),
         ),

@@ -69,8 +69,14 @@ STEP = Step(
                     DFLASH_INFO,
                     "DFlashVerifyInput.prepare_for_verify",
                     ("self", "batch", "page_size", "build_custom_mask"),
+                    called=True,
                 ),
-                Contract(DFLASH_INFO, "DFlashVerifyInput.verify", ("self", "batch", "logits_output", "page_size")),
+                Contract(
+                    DFLASH_INFO,
+                    "DFlashVerifyInput.verify",
+                    ("self", "batch", "logits_output", "page_size"),
+                    called=True,
+                ),
                 *(Contract(DFLASH_INFO, name) for name in ("torch", "LogitsProcessorOutput")),
                 Contract(DDTREE_INPUT, "DraftTreeFields.mask_tree", ("self", "seq_lens", "host_lens")),
                 Contract(DDTREE_WORKER, "linearise", ("verify_input", "batch", "logits_output")),
@@ -81,7 +87,9 @@ STEP = Step(
             when=(HasFile(DFLASH_INFO), Lacks(_VERIFY)),
             edits=(_IMPORT, AddClass(DFLASH_INFO, _IN_WINDOW, needs=("DFlashVerifyInput",))),
             contract=(
-                Contract(DFLASH_INFO, "DFlashVerifyInput.prepare_for_verify", ("self", "batch", "target_worker")),
+                Contract(
+                    DFLASH_INFO, "DFlashVerifyInput.prepare_for_verify", ("self", "batch", "target_worker"), called=True
+                ),
                 Contract(DFLASH_INFO, "ForwardBatch"),
                 Contract(DDTREE_INPUT, "DraftTreeFields.place_tree", ("self", "batch", "target_runner")),
             ),

@@ -20,10 +20,11 @@ _HELPERS = (
 )
 
 
-def _edits(hook: str, dummy: str) -> tuple[InsertBefore | InsertAfter, ...]:
+def _edits(hook: str, branch: str, dummy: str) -> tuple[InsertBefore | InsertAfter, ...]:
+    made = Anchor("spec_info = DFlashVerifyInput(...)", scope=_DUMMY, within=branch)
     return (
         InsertBefore(SPEC_INFO, Anchor("return num_draft_tokens", scope=hook), _CODE.body("draft_width")),
-        InsertAfter(SPEC_INFO, Anchor("spec_info = DFlashVerifyInput(...)", scope=_DUMMY), _CODE.body(dummy)),
+        InsertAfter(SPEC_INFO, made, _CODE.body(dummy)),
     )
 
 
@@ -46,7 +47,11 @@ def create_dummy_verify_input(spec_algorithm, custom_mask, num_tokens_per_req, i
         )
     return spec_info
 """
-_PER_BS_BEFORE = _PER_REQ_BEFORE.replace("per_req", "per_bs").replace("return num_draft_tokens - 1", "pass")
+_PER_BS_BEFORE = (
+    _PER_REQ_BEFORE.replace("per_req", "per_bs")
+    .replace("is_dflash_family()", "is_dflash()")
+    .replace("return num_draft_tokens - 1", "pass")
+)
 
 
 def _after(before: str, dummy: str) -> str:
@@ -71,7 +76,7 @@ STEP = Step(
         Variant(
             "hook_per_bs",
             when=(Lacks(HasFile(DFLASH_WORKER)), Defines(SPEC_INFO, _PER_BS), Lacks(Defines(SPEC_INFO, _PER_REQ))),
-            edits=_edits(_PER_BS, "dummy_width_per_bs"),
+            edits=_edits(_PER_BS, "if spec_algorithm.is_dflash(): ...", "dummy_width_per_bs"),
             contract=(
                 *_HELPERS,
                 Contract(SPEC_INFO, _PER_BS, ("self", "num_draft_tokens", "is_draft_worker")),
@@ -81,7 +86,7 @@ STEP = Step(
         Variant(
             "hook_per_req",
             when=(Lacks(HasFile(DFLASH_WORKER)), Defines(SPEC_INFO, _PER_REQ)),
-            edits=_edits(_PER_REQ, "dummy_width_per_req"),
+            edits=_edits(_PER_REQ, "if spec_algorithm.is_dflash_family(): ...", "dummy_width_per_req"),
             contract=(
                 *_HELPERS,
                 Contract(SPEC_INFO, _PER_REQ, ("self", "num_draft_tokens", "is_draft_worker")),

@@ -13,11 +13,16 @@ from . import worker_in_window
 _CODE = fragments("dflash_worker.py")
 _INIT = "DFlashWorker.__init__"
 _PREPARE = "DFlashWorker._prepare_for_speculative_decoding"
+_SIZE = Anchor(
+    "self.block_size = int(server_args.speculative_num_draft_tokens)",
+    scope=_INIT,
+    within="if server_args.speculative_num_draft_tokens is None: ...",
+)
 # Statement → what comes after it, in the order of the file.
 _AFTER = {
     Anchor("self.server_args = server_args", scope=_INIT): "keep_algorithm",
     Anchor("draft_server_args = deepcopy(server_args)", scope=_INIT): "draft_width",
-    Anchor("self.block_size = int(server_args.speculative_num_draft_tokens)", scope=_INIT): "block_size",
+    _SIZE: "block_size",
     Anchor("if self._use_fused_kv_materialize: ...", scope=_INIT): "start",
     Anchor("draft_hidden = draft_hidden.view(bs, self.block_size, -1)", scope=_PREPARE): "prepare_verify",
 }

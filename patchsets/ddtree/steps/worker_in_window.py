@@ -31,8 +31,14 @@ _GRAPHS = f"{_CLASS}.init_cuda_graphs"
 _SAMPLER = f"{_CLASS}._maybe_build_draft_sampler"
 _DEFER = f"{_CLASS}._defer_target_verify_gather"
 
-_SIZE = Anchor("self.block_size = int(server_args.speculative_num_draft_tokens)", scope=_INIT)
-_PUBLISHED_SIZE = Anchor("self.block_size = int(get_spec().speculative_num_draft_tokens)", scope=_INIT)
+
+def _size(args: str) -> Anchor:
+    """What is so where the user says how many tokens are drafted."""
+    tokens = f"{args}.speculative_num_draft_tokens"
+    return Anchor(f"self.block_size = int({tokens})", scope=_INIT, within=f"if {tokens} is None: ...")
+
+
+_SIZE, _PUBLISHED_SIZE = _size("server_args"), _size("get_spec()")
 _INPUT = Anchor("verify_input = DFlashVerifyInput(...)", scope=_FORWARD)
 _GRAMMAR = Anchor("if batch.has_grammar: ...", scope=_FORWARD)
 _CANDIDATES = Anchor("candidates = draft_tokens", scope=_FORWARD)
@@ -47,7 +53,7 @@ def _before(anchor: Anchor, name: str) -> InsertBefore:
     return InsertBefore(DFLASH_WORKER_V2, anchor, _CODE.body(name))
 
 
-# One edit a place; where releases differ at a place, the name of the fragment says how.
+# One edit a place, in the order of the file; where releases differ at a place, the name of the fragment says how.
 _EDITS: dict[str, Codemod] = {
     "keep_algorithm": _after(Anchor("self.server_args = server_args", scope=_INIT), "keep_algorithm"),
     "block_size": _after(_SIZE, "block_size"),
@@ -99,7 +105,7 @@ def variants(no_older_worker: Shape) -> tuple[Variant, ...]:
         Variant(
             name,
             when=(*here, *_LATER[:features], *(Lacks(feature) for feature in _LATER[features:])),
-            edits=tuple(_EDITS[edit] for edit in edits),
+            edits=tuple(edit for key, edit in _EDITS.items() if key in edits),
             contract=_contract(features),
         )
         for name, (edits, features) in _VARIANTS.items()
@@ -134,7 +140,7 @@ class DFlashWorkerV2:
     def __init__(self, server_args):
         self.server_args = server_args
         <keep_algorithm>
-        if x is None:
+        if {spec}.speculative_num_draft_tokens is None:
             self.block_size = 16
         else:
             self.block_size = int({spec}.speculative_num_draft_tokens)

@@ -95,6 +95,8 @@ def test_already_so() -> None:
         ("class Algorithm:\n    DFLASH = 1\n\nclass Algorithm:\n    DFLASH = 1\n", "anchor_ambiguous", [1, 4]),
         ("class Algorithm:\n    DFLASH = 1\n    DFLASH = 2\n", "anchor_ambiguous", [2, 3]),
         ("class Algorithm:\n    DFLASH = auto()\n    DDTREE = 7\n", "half_upstreamed", [3]),
+        ("class Algorithm(IntEnum):\n    DFLASH = 1\n", "anchor_missing", [2]),
+        ("class Algorithm(str, enum.Enum):\n    DFLASH = 'DFLASH'\n", "anchor_missing", [2]),
         ("class Algorithm:\n    DFLASH = auto()\n    DDTREE: int = auto()\n", "half_upstreamed", [3]),
     ],
 )

@@ -83,7 +83,7 @@ def test_already_so(text: str, line: int) -> None:
 @pytest.mark.parametrize(
     ("text", "outcome", "lines"),
     [
-        ("import a.b\n", "anchor_missing", []),
+        ("import a.b\n", "anchor_missing", [1]),
         ("from c.b import A\nfrom d import e\n", "anchor_missing", [1]),
         ("from .a.b import A\n", "anchor_missing", [1]),
         ("from a.b import *\n", "anchor_missing", [1]),

@@ -34,11 +34,7 @@ def test_the_code_is_written_as_the_file_is(style: Style) -> None:
 @pytest.mark.parametrize(
     ("before", "margin"),
     [
-        ("def g():\n    if a:\n        f(x)\n", 8),
-        ("def g():\n    for a in b:\n        pass\n    else:\n        f(x)\n", 8),
-        ("def g():\n    try:\n        pass\n    except E:\n        f(x)\n", 8),
-        ("def g():\n    try:\n        pass\n    finally:\n        f(x)\n", 8),
-        ("def g():\n    match a:\n        case 1:\n            f(x)\n", 12),
+        ("def g():\n    with a:\n        f(x)\n", 8),
         ("def g():\n    def k():\n        f(x)\n", 8),
         ("async def g():\n    async with a: \n        f(x)\n", 8),
         ("@dec\ndef g():\n    f(  x  )\n", 4),
@@ -50,6 +46,31 @@ def test_the_code_is_written_as_the_file_is(style: Style) -> None:
 def test_in_the_block_of_its_place(before: str, margin: int) -> None:
     assert apply(IN_G, before) == before + " " * margin + "h()\n"
     assert apply(IN_G, before + "z = 1\n") == before + " " * margin + "h()\n" + "z = 1\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "def g():\n    if a:\n        f(x)\n",
+        "def g():\n    if a:\n        pass\n    elif b:\n        f(x)\n",
+        "def g():\n    for a in b:\n        pass\n    else:\n        f(x)\n",
+        "def g():\n    try:\n        pass\n    except E:\n        f(x)\n",
+        "def g():\n    try:\n        pass\n    finally:\n        f(x)\n",
+        "def g():\n    match a:\n        case 1:\n            f(x)\n",
+        "def g():\n    while a:\n        with b:\n            f(x)\n",
+    ],
+)
+def test_not_where_something_decides_on_the_statement(before: str) -> None:
+    assert refused(IN_G, before) == ("anchor_missing", [before.count("\n")])
+
+
+@pytest.mark.parametrize("header", ["if a:", "for a in b:", "while a:"])
+def test_directly_inside_of_what_the_anchor_names(header: str) -> None:
+    inside = InsertAfter("f.py", Anchor("f(x)", scope="g", within=f"{header} ..."), "h()\n")
+    before = f"def g():\n    {header}\n        f(x)\n"
+    assert apply(inside, before) == before + "        h()\n"
+    deeper = f"def g():\n    {header}\n        if z:\n            f(x)\n"
+    assert refused(inside, deeper) == ("anchor_missing", [4])
 
 
 def test_behind_a_whole_chain_of_elifs() -> None:
@@ -73,7 +94,7 @@ def test_several_statements_with_comments_and_blank_lines() -> None:
 
 
 def test_deep_nesting() -> None:
-    head = "def g():\n" + "".join("    " * level + "if a:\n" for level in range(1, 19))
+    head = "def g():\n" + "".join("    " * level + "with a:\n" for level in range(1, 19))
     assert apply(IN_G, head + "    " * 19 + "f(x)\n") == head + "    " * 19 + "f(x)\n" + "    " * 19 + "h()\n"
 
 
@@ -94,7 +115,7 @@ def test_already_so_anywhere_in_the_scope() -> None:
     [
         ("def k():\n    f(x)\n", "anchor_missing", []),
         ("class C:\n    def g(self):\n        f(x)\n", "anchor_missing", [2]),
-        ("def g():\n    f(y)\n    f(xx)\n    total(1, 2, 3)\n", "anchor_missing", [2, 3]),
+        ("def g():\n    f(y)\n    f(xx)\n    total(1, 2, 3)\n", "anchor_missing", [3, 2]),
         ("def g():\n    return lambda: f(x)\n", "anchor_missing", [1]),
         ("def g(): f(x)\n", "anchor_missing", [1]),
         ("def g():\n    if a: f(x)\n", "anchor_missing", [2]),

@@ -39,8 +39,8 @@ def test_the_code_is_written_as_the_file_is(style: Style) -> None:
         ("def g():\n# left\n    f(x)\n", "def g():\n# left\n    h()\n    f(x)\n"),
         ("def g():\n    '''doc'''\n    f(x)\n", "def g():\n    '''doc'''\n    h()\n    f(x)\n"),
         (
-            "def g():\n    if a:\n        f(\n            x,\n        )\n",
-            "def g():\n    if a:\n        h()\n        f(\n            x,\n        )\n",
+            "def g():\n    with a:\n        f(\n            x,\n        )\n",
+            "def g():\n    with a:\n        h()\n        f(\n            x,\n        )\n",
         ),
         (
             "def g():\n    if a: pass\n    # c\n    f(x)  # d\n",
@@ -71,7 +71,7 @@ def test_the_first_line_of_a_file() -> None:
 
 
 def test_deep_nesting() -> None:
-    head = "def g():\n" + "".join("    " * level + "if a:\n" for level in range(1, 19))
+    head = "def g():\n" + "".join("    " * level + "with a:\n" for level in range(1, 19))
     assert apply(IN_G, head + "    " * 19 + "f(x)\n") == head + "    " * 19 + "h()\n" + "    " * 19 + "f(x)\n"
 
 

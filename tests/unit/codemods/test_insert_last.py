@@ -60,6 +60,7 @@ def test_what_is_there_is_not_put_there_again() -> None:
         ("def start(self):\n    go()\n", "anchor_missing"),
         (BEFORE + BEFORE, "anchor_ambiguous"),
         ("class Worker:\n    def start(self): go()\n", "anchor_missing"),
+        ("class Worker:\n    def start(self):\n        if a:\n            return\n        go()\n", "anchor_missing"),
     ],
 )
 def test_where_it_has_no_place(text: str, outcome: str) -> None:

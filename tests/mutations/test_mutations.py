@@ -1,0 +1,50 @@
+"""Whatever upstream does to the places that steps change, a step is applied right, or refused by the right place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mutations.cases import APPLIED, MUTATIONS, RELEASES, Mutation
+from mutations.judging import judge, linked, prove
+
+pytestmark = pytest.mark.wheels
+
+
+@pytest.fixture(scope="module")
+def site(shared_tree: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``site(version)``: a tree for this module, put back by whoever changes it."""
+    folder, made = tmp_path_factory.mktemp("mutated"), {}
+
+    def get(version: str) -> Path:
+        if version not in made:
+            made[version] = linked(shared_tree(version), folder / version)
+        return made[version]
+
+    return get
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.id)
+def test_it_fits_or_the_place_is_named(mutation: Mutation, site: Callable[[str], Path]) -> None:
+    found = judge(site(mutation.release), mutation)
+    assert not found.misapplied, "planned as if nothing had happened"
+    assert found.right, f"{found.outcome} at {found.place}"
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_fits_works(release: str, site: Callable[[str], Path], sglang_python: str) -> None:
+    """All that must not matter at once: the smoke tier passes on it, in the interpreter that SGLang runs in."""
+    harmless = [item for item in MUTATIONS if item.release == release and item.expected == APPLIED]
+    assert harmless
+    assert not prove(site(release), harmless, sglang_python)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(MUTATIONS) >= 30 and len(RELEASES) >= 4
+    assert not [name for name, count in Counter(item.id for item in MUTATIONS).items() if count > 1]
+    refusals = [item for item in MUTATIONS if item.expected != APPLIED]
+    assert len(refusals) >= 20 and all(item.at or item.inside for item in refusals)
