@@ -19,6 +19,7 @@ DDTREE = ROOT / "patchsets" / "ddtree"
 PAGE = (ROOT / "docs" / "ddtree.md").read_text("utf-8")
 BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
 README = (ROOT / "README.md").read_text("utf-8")
+OPERATING = (ROOT / "docs" / "operating.md").read_text("utf-8")
 RUNTIME = "\n".join(path.read_text("utf-8") for path in sorted((DDTREE / "runtime").glob("*.py")))
 # One line each: continued lines are joined, comments are dropped.
 COMMANDS = [
@@ -102,7 +103,7 @@ def test_words_that_switch_a_variable_off(ddtree_args: ModuleType) -> None:
 
 def test_numbers_of_the_flags(ddtree_args: ModuleType) -> None:
     fragment = (DDTREE / "fragments" / "server_args.py").read_text("utf-8")
-    for document in (PAGE, README):
+    for document in (PAGE, OPERATING):
         for name, default in re.findall(r"^\| `--speculative-ddtree-(budget|topk)` \| (\d+) \|", document, flags=re.M):
             assert f"speculative_ddtree_{name}: int = {default}\n" in fragment
         assert f"a budget above {ddtree_args.MAX_TREE_BUDGET}" in document
