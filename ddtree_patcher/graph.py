@@ -47,6 +47,16 @@ def ordered(requires: Requirements, first: str, second: str) -> bool:
     return first in closure(requires, [second]) or second in closure(requires, [first])
 
 
+def connected(requires: Requirements) -> tuple[frozenset[str], ...]:
+    """The groups of steps that requirements join, whichever way they go."""
+    groups: list[frozenset[str]] = []
+    for name, needed in requires.items():
+        own = frozenset({name, *needed})
+        joined = [group for group in groups if group & own]
+        groups = [*(group for group in groups if group not in joined), own.union(*joined)]
+    return tuple(groups)
+
+
 def missing_chain(requires: Requirements, name: str, selected: Collection[str]) -> tuple[str, ...]:
     """The longest way from a step to a requirement that is not selected, as names; empty when nothing is missing."""
     chains = [chain for needed in requires[name] if (chain := _chain(requires, needed, selected))]

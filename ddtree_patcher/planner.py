@@ -222,10 +222,15 @@ class _Planning:
                 )
 
     def refuse_half_upstreamed(self) -> None:
-        """A feature of which upstream has some steps and not others is half there: guessing would register it twice."""
-        upstreamed = [item for item in self.results.values() if item.outcome is StepOutcome.UPSTREAMED]
-        if upstreamed and any(item.outcome is StepOutcome.PENDING for item in self.results.values()):
-            for item in upstreamed:
+        """A feature of which upstream has some steps and not others is half there: guessing would register it twice.
+
+        One feature is what requirements join; of steps that have nothing to do with each other upstream may have some.
+        """
+        for feature in graph.connected(self.patchset.requirements):
+            made = [item for item in self.results.values() if item.id in feature]
+            if not any(item.outcome is StepOutcome.PENDING for item in made):
+                continue
+            for item in [item for item in made if item.outcome is StepOutcome.UPSTREAMED]:
                 path, line = self.places[item.id]
                 step = self.patchset.by_id[item.id]
                 self._half(step, next(v for v in step.variants if v.name == item.variant), path, line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from .add_branch import AddBranch
 from .add_class import AddClass
 from .add_enum_member import AddEnumMember
 from .add_field import AddField
@@ -15,6 +16,8 @@ from .add_file import AddFile
 from .add_method import AddMethod
 from .add_stamped_file import AddStampedFile
 from .anchors import Anchor
+from .catch_also import CatchAlso
+from .edit_call import EditCall
 from .edit_condition import EditCondition
 from .ensure_import import EnsureImport
 from .extend_literal import ExtendLiteral
@@ -24,6 +27,7 @@ from .insert_before import InsertBefore
 from .insert_last import InsertLast
 from .replace_expression import ReplaceExpression
 from .result import AlreadySo, Candidate, Found, Location, NotFound, Splice, apply_splices
+from .set_constant import SetConstant
 from .source import Source
 
 
@@ -41,6 +45,7 @@ class Codemod(Protocol):
 
 
 __all__ = [
+    "AddBranch",
     "AddClass",
     "AddEnumMember",
     "AddField",
@@ -50,7 +55,9 @@ __all__ = [
     "AlreadySo",
     "Anchor",
     "Candidate",
+    "CatchAlso",
     "Codemod",
+    "EditCall",
     "EditCondition",
     "EnsureImport",
     "ExtendLiteral",
@@ -62,6 +69,7 @@ __all__ = [
     "Location",
     "NotFound",
     "ReplaceExpression",
+    "SetConstant",
     "Source",
     "Splice",
     "apply_splices",

@@ -47,13 +47,12 @@ class ExtendLiteral:
 
     def _extend(self, source: Source, literal: _Literal) -> Found:
         region = Region.around(source, literal)
-        first = region.find(cst.BaseExpression, literal.elts[0])  # type: ignore[type-abstract]
-        holder = next(node for node in _literals(region.module) if node.elements[0].value is first)
+        holder = holder_of(region, literal)
         place = _index(literal, self.beside)
         new = cst.Element(parse_expression(source, self.element))
         if place + 1 < len(holder.elements):
             return Found(region.replace(holder, _inserted(holder, place, new)), literal.lineno)
-        return Found(region.replace(holder, _appended(holder, new)), literal.lineno)
+        return Found(region.replace(holder, appended(holder, new)), literal.lineno)
 
     def symbols(self) -> tuple[str, ...]:
         return (self.anchor.scope,)
@@ -69,6 +68,12 @@ def _own_nodes(statement: ast.stmt) -> list[ast.AST]:
 def _index(literal: _Literal, element: str) -> int:
     wanted = pattern.expression(element)
     return next((place for place, node in enumerate(literal.elts) if pattern.same(wanted, node)), -1)
+
+
+def holder_of(region: Region, literal: _Literal) -> _Holder:
+    """The libcst node of a literal that is not empty; its own brackets are no part of its place there."""
+    first = region.find(cst.BaseExpression, literal.elts[0])  # type: ignore[type-abstract]
+    return next(node for node in _literals(region.module) if node.elements[0].value is first)
 
 
 def _literals(module: cst.Module) -> list[_Holder]:
@@ -98,7 +103,7 @@ def _inserted(holder: _Holder, place: int, new: cst.Element) -> _Holder:
     return holder.with_changes(elements=[*before, new.with_changes(comma=comma), *after])
 
 
-def _appended(holder: _Holder, new: cst.Element) -> _Holder:
+def appended(holder: _Holder, new: cst.Element) -> _Holder:
     """One more element at the end, separated as the others are; a comment behind the last one stays there."""
     *before, last = holder.elements
     between = next((item.comma for item in before if isinstance(item.comma, cst.Comma)), None)

@@ -58,7 +58,7 @@ def append(source: Source, code: str, *, blank_lines: int = 2) -> Found:
     """New top-level statements at the end of a file."""
     if source.tree.body:
         Region.around(source, source.tree.body[-1])
-    return _at(source, source.line_count + 1, render(source, code, ""), blank_lines, 0)
+    return at_line(source, source.line_count + 1, render(source, code, ""), blank_lines, 0)
 
 
 def _insert(source: Source, statement: ast.stmt, code: str, line: int, above: int, below: int) -> Found | NotFound:
@@ -68,10 +68,11 @@ def _insert(source: Source, statement: ast.stmt, code: str, line: int, above: in
         return NotFound(StepOutcome.ANCHOR_MISSING, wanted, (near,))
     Region.around(source, statement)  # refuses what libcst does not reproduce
     margin = source.line(statement.lineno)[: statement.col_offset].decode()
-    return _at(source, line, render(source, code, margin), above, below)
+    return at_line(source, line, render(source, code, margin), above, below)
 
 
-def _at(source: Source, line: int, text: bytes, above: int, below: int) -> Found:
+def at_line(source: Source, line: int, text: bytes, above: int = 0, below: int = 0) -> Found:
+    """Rendered lines before a line of the file, or behind its last one."""
     newline = source.newline
     text = newline * above + text + newline * below
     offset = source.line_starts[line - 1] if line <= source.line_count else len(source.data)

@@ -94,6 +94,11 @@ def parse_expression(source: Source, code: str) -> cst.BaseExpression:
     return cst.parse_expression(code, config=parser_config(source))
 
 
+def in_place_of(node: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression in the parentheses of the one that it replaces: without them the text around could bind tighter."""
+    return new.with_changes(lpar=node.lpar, rpar=node.rpar) if node.lpar and not new.lpar else new
+
+
 def first_line(statement: ast.stmt) -> int:
     """Where a statement begins, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])

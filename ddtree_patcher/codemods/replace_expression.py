@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from .anchors import find_expression
-from .region import Region, parse_expression
+from .region import Region, in_place_of, parse_expression
 from .result import AlreadySo, Found, Location, NotFound
 from .source import Source
 
@@ -38,10 +38,7 @@ def swap(source: Source, scope: str, old: str, new: str, *, conditions_only: boo
         return before if isinstance(after, NotFound) else AlreadySo(after.lineno)
     region = Region.around(source, before)
     node = region.find(cst.BaseExpression, before)  # type: ignore[type-abstract]
-    expression = parse_expression(source, new)
-    if node.lpar and not expression.lpar:  # the parentheses stay: without them the text around could bind tighter
-        expression = expression.with_changes(lpar=node.lpar, rpar=node.rpar)
-    return Found(region.replace(node, expression), before.lineno)
+    return Found(region.replace(node, in_place_of(node, parse_expression(source, new))), before.lineno)
 
 
 def is_condition(source: Source, node: ast.expr) -> bool:

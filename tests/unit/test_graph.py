@@ -17,6 +17,21 @@ def requires(text: str) -> dict[str, tuple[str, ...]]:
     return {name.strip(): tuple(needed.split()) for name, _, needed in pairs}
 
 
+def groups(text: str) -> set[frozenset[str]]:
+    return set(graph.connected(requires(text)))
+
+
+class TestGroups:
+    def test_requirements_join_whichever_way_they_go(self) -> None:
+        assert groups("a:, b:, c: a b, d:, e: d, f:") == {frozenset("abc"), frozenset("de"), frozenset("f")}
+
+    def test_what_is_joined_late_is_one_group(self) -> None:
+        assert groups("a:, b: a, c:, d: c, e: b d") == {frozenset("abcde")}
+
+    def test_none_of_none(self) -> None:
+        assert graph.connected({}) == ()
+
+
 class TestEmpty:
     def test_has_no_order(self) -> None:
         assert graph.order({}) == ()

@@ -124,10 +124,16 @@ class TestUpstreamed:
         assert made.files == ()
 
     def test_some_steps_of_a_patchset(self) -> None:
-        made = plan(MEMBER, CALL, files={F: TEXT.replace("A = 1\n", "A = 1\n    B = 1\n")})
+        call = replace(CALL, requires=("member",))
+        made = plan(MEMBER, call, files={F: TEXT.replace("A = 1\n", "A = 1\n    B = 1\n")})
         assert outcomes(made) == {"member": "half_upstreamed", "call": "pending"}
         assert [(item.step, item.line) for item in made.diagnostics] == [("member", 3)]
         assert made.files == ()
+
+    def test_of_steps_that_have_nothing_to_do_with_each_other_some_may_be(self) -> None:
+        made = plan(MEMBER, CALL, files={F: TEXT.replace("A = 1\n", "A = 1\n    B = 1\n")})
+        assert outcomes(made) == {"member": "upstreamed", "call": "pending"}
+        assert made.diagnostics == () and [item.path for item in made.files] == [F]
 
     def test_with_steps_that_are_not_needed_it_is_still_wholly_there(self) -> None:
         nothing = Step("nothing", "", "", (Variant("shape"),))
