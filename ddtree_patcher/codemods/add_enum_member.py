@@ -18,10 +18,10 @@ from .source import Source
 class AddEnumMember:
     """Give ``enum`` a member ``name`` behind the member ``after``, with a value written like that one's."""
 
-    path: str
-    enum: str
-    name: str
-    after: str
+    path: str  # the file, relative to the folder that holds the package
+    enum: str  # the class, as a dotted name
+    name: str  # the new member
+    after: str  # the member that it goes behind, assigned by one statement
 
     def locate(self, source: Source) -> Location:
         scope = find_scope(source, self.enum)

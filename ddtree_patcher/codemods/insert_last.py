@@ -18,9 +18,9 @@ class InsertLast:
     For what has to happen when the function has done all of its work. A function that returns early skips it.
     """
 
-    path: str
-    scope: str
-    code: str
+    path: str  # the file, relative to the folder that holds the package
+    scope: str  # the function, as a dotted name
+    code: str  # the statements to insert, at column 0
 
     def locate(self, source: Source) -> Location:
         scope = find_scope(source, self.scope)
