@@ -149,6 +149,11 @@ class Patchset:
         """Tier → the program that is its checks; a tier without one is not there."""
         return {tier: path for tier, path in ((Tier.SMOKE, self.smoke), (Tier.E2E, self.e2e)) if path}
 
+    @property
+    def strongest(self) -> Tier:
+        """The furthest tier that has something of this patchset's to run."""
+        return max([Tier.IMPORT, *self.programs], key=lambda tier: tier.rank)
+
     def watched(self) -> tuple[str, ...]:
         """Every upstream file that a step, a contract or a precondition names: what a snapshot fingerprints."""
         paths = {path for step in self.steps for path in step.paths()}
@@ -207,11 +212,20 @@ class Description:
     distribution: str
     package: str
     supports: str  # PEP 440 specifier; empty when it is no literal
+    strongest: Tier  # the furthest tier that has something of this patchset's to run
 
 
 def describe(folder: Path) -> Description:
     """Read the literals of ``Patchset(id=…, version=…, distribution=…, package=…)``; what is not one stays empty."""
-    values = {"id": folder.name, "version": "", "distribution": "", "package": "", "supports": ""}
+    values = {
+        "id": folder.name,
+        "version": "",
+        "distribution": "",
+        "package": "",
+        "supports": "",
+        "smoke": "",
+        "e2e": "",
+    }
     try:
         module = ast.parse((folder / "__init__.py").read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -222,7 +236,8 @@ def describe(folder: Path) -> Description:
                 if keyword.arg in values and isinstance(keyword.value, ast.Constant):
                     values[keyword.arg] = str(keyword.value.value)
     identity = PatchsetIdentity(values["id"], values["version"], digest(folder))
-    return Description(identity, values["distribution"], values["package"], values["supports"])
+    strongest = Tier.E2E if values["e2e"] else Tier.SMOKE if values["smoke"] else Tier.IMPORT
+    return Description(identity, values["distribution"], values["package"], values["supports"], strongest)
 
 
 def digest(folder: Path) -> str:
@@ -245,6 +260,11 @@ def _files(folder: Path) -> list[Path]:
         return path.is_file() and "__pycache__" not in inside.as_posix() and not path.name.startswith(".")
 
     return [path for path in sorted(folder.rglob("*")) if counts(path)]
+
+
+def bundled() -> tuple[str, ...]:
+    """The IDs of the patchsets that come with the tool."""
+    return tuple(sorted(item.parent.name for item in resources.folder("patchsets").glob("*/__init__.py")))
 
 
 def load(name: str = DEFAULT) -> Loaded:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -50,6 +50,11 @@ class Snapshot:
     distribution: str
     version: str
     files: Mapping[str, FileFingerprint | Absent]  # by path, as ``sglang/srt/server_args.py``
+
+    def only(self, paths: Iterable[str]) -> Snapshot:
+        """What it says of these files; nothing of those that it does not watch."""
+        wanted = set(paths)
+        return replace(self, files={path: item for path, item in self.files.items() if path in wanted})
 
     @property
     def file_name(self) -> str:

@@ -1,4 +1,7 @@
-"""Captures every snapshot from the wheels: ``python tools/capture_snapshots.py [FOLDER]`` [snapshots]."""
+"""Captures every snapshot from the wheels: ``python tools/capture_snapshots.py [FOLDER]`` [snapshots].
+
+A snapshot watches what any of the bundled patchsets watches.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ddtree_patcher.patchset import DEFAULT, bundled
 from fetch_wheels import fetch, releases
 
 TOO_OLD = ("0.5.9",)  # no DFLASH: nothing to watch
@@ -14,10 +18,12 @@ SNAPSHOTS = Path(__file__).resolve().parent.parent / "snapshots"
 
 def main(folder: Path) -> None:
     program = str(Path(sys.executable).parent / "ddtree-patch")
+    also = [word for name in bundled() if name != DEFAULT for word in ("--also", name)]
     for version in releases():
         if version not in TOO_OLD:
             out = folder / f"sglang-{version}.json"
-            subprocess.run([program, "-q", "snapshot", "capture", str(fetch(version)), "--out", str(out)], check=True)
+            capture = [program, "-q", "snapshot", "capture", str(fetch(version)), *also, "--out", str(out)]
+            subprocess.run(capture, check=True)
 
 
 if __name__ == "__main__":

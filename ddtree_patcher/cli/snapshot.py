@@ -23,15 +23,16 @@ def command() -> None:
 )
 @click.argument("wheel", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--out", required=True, type=click.Path(dir_okay=False), help="The snapshot file to write.")
+@click.option("--also", metavar="ID|DIR", multiple=True, help="Watch what this patchset watches, too.")
 @click.option("--text", is_flag=True, help="Keep the full text too, in a folder named like FILE (do not commit it).")
 @click.pass_context
-def capture(ctx: click.Context, wheel: str | None, out: str, text: bool) -> None:
+def capture(ctx: click.Context, wheel: str | None, out: str, also: tuple[str, ...], text: bool) -> None:
     """Capture a snapshot from a WHEEL, or from the installation when none is given."""
 
     def work(session: Session) -> Report:
         from ..operations.capturing import capture as take
 
-        return take(session, wheel or "", Path(out), text=text)
+        return take(session, wheel or "", Path(out), text=text, also=also)
 
     run(ctx, "snapshot", work)
 

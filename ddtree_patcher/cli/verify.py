@@ -26,7 +26,7 @@ def command(ctx: click.Context, upto: str, required: str | None, hybrid: bool, j
             ddtree-patch verify --tier static
     import  needs SGLang's dependencies: each touched module is imported
             ddtree-patch verify --tier import
-    smoke   the same: the algorithm, its flags and refusals, in SGLang itself
+    smoke   the same: what the patchset asks of SGLang itself, without a model
             ddtree-patch verify --require smoke --junit ddtree.xml
     e2e     minutes: tiny random models on the real engine, on the GPU where
             there is one, else on the CPU; a table of runs

@@ -1,4 +1,4 @@
-"""``catch_also``: one more exception for a handler of a ``try`` statement."""
+"""``catch_also``: more exceptions for a handler of a ``try`` statement."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from .source import Source
 
 @dataclass(frozen=True, slots=True)
 class CatchAlso:
-    """Let the handler that catches ``beside`` catch ``exception`` too: an import can fail in more than one way."""
+    """Let the handler that catches ``beside`` catch ``exceptions`` too: an import can fail in more than one way.
+
+    A handler that catches some of them is refused, as half upstreamed.
+    """
 
     path: str  # the file, relative to the folder that holds the package
     anchor: Anchor  # the ``try`` statement; ``except ...:`` in it is a handler of any type
-    exception: str  # what shall be caught as well, as an expression
+    exceptions: tuple[str, ...]  # what shall be caught as well, each an expression
     beside: str  # what the handler catches now, alone or among others; exactly one handler does
 
     def locate(self, source: Source) -> Location:
@@ -35,19 +38,25 @@ class CatchAlso:
             outcome = StepOutcome.ANCHOR_AMBIGUOUS if types else StepOutcome.ANCHOR_MISSING
             near = tuple(candidate(source, node) for node in types or caught)
             return NotFound(outcome, f"one handler of {self.beside} in {self.anchor}", near)
-        if _index(types[0], self.exception) >= 0:
+        there = [item for item in self.exceptions if _index(types[0], item) >= 0]
+        if len(there) == len(self.exceptions):
             return AlreadySo(types[0].lineno)
+        if there:
+            wanted = f"{', '.join(self.exceptions)} caught beside {self.beside}, or none of them"
+            return NotFound(StepOutcome.HALF_UPSTREAMED, wanted, (candidate(source, types[0]),))
         return self._widen(source, statement, types[0])
 
     def _widen(self, source: Source, statement: ast.stmt, caught: ast.expr) -> Found:
         region = Region.around(source, statement)
-        new = cst.Element(parse_expression(source, self.exception))
+        node: cst.BaseExpression
         if isinstance(caught, ast.Tuple):
-            holder = holder_of(region, caught)
-            return Found(region.replace(holder, appended(holder, new)), caught.lineno)
-        node = region.find(cst.BaseExpression, caught)  # type: ignore[type-abstract]
-        first = cst.Element(node, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
-        return Found(region.replace(node, cst.Tuple([first, new])), caught.lineno)
+            node = holder = holder_of(region, caught)
+        else:
+            node = region.find(cst.BaseExpression, caught)  # type: ignore[type-abstract]
+            holder = cst.Tuple([cst.Element(node)])
+        for item in self.exceptions:
+            holder = appended(holder, cst.Element(parse_expression(source, item)))
+        return Found(region.replace(node, holder), caught.lineno)
 
     def symbols(self) -> tuple[str, ...]:
         return (self.anchor.scope,)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..digest import Read
 from ..model import ExitCode, FileState, FileStatus, Report
 from ..output import write_output
+from ..patchset import load
 from ..pristine import Pristine
 from ..snapshot import Absent, Snapshot, to_bytes
 from ..snapshot import capture as take
@@ -14,9 +16,13 @@ from ..snapshot_sources import read_wheel
 from .session import Session
 
 
-def capture(session: Session, wheel: str, out: Path, *, text: bool) -> Report:
-    """Fingerprint every file that the patchset watches; with ``text`` keep the files themselves beside it."""
-    watched = session.loaded.patchset.watched()
+def capture(session: Session, wheel: str, out: Path, *, text: bool, also: Sequence[str] = ()) -> Report:
+    """Fingerprint every file that the patchset watches, and what those named in ``also`` do.
+
+    With ``text`` keep the files themselves beside the snapshot.
+    """
+    patchsets = [session.loaded.patchset, *(load(name).patchset for name in also)]
+    watched = sorted({path for patchset in patchsets for path in patchset.watched()})
     read: Read
     if wheel:
         distribution, version, read, _ = read_wheel(Path(wheel))

@@ -25,15 +25,17 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     look = Pristine(installation, session.store, session.state(), allow_drift=True)
     snapshot, agreement, how = _choose(session, wanted, look)
     version = installation.version or "unknown"
-    current = capture(installation.distribution, version, snapshot.files, look.read, known=snapshot)
-    changes = compare(snapshot, current)
+    watched = session.loaded.patchset.watched()
+    known = snapshot.only(watched)  # what other patchsets look at is none of this one's business
+    current = capture(installation.distribution, version, known.files, look.read, known=known)
+    changes = compare(known, current)
     made = draft(session.loaded.patchset, Tree(look.read))
     extra: dict[str, object] = {
         "snapshot": {"version": snapshot.version, "chosen": how, "agreement": round(agreement, 4)},
         "changes": [_row(item) for item in changes],
         "meaning": [_meaning(session.loaded.patchset, step, changes) for step in made.steps],
     }
-    diagnostics: list[Diagnostic] = []
+    diagnostics = _unwatched(snapshot, watched)
     if text:
         extra["text"], notes = _text_diff(snapshot, look, wanted)
         diagnostics += notes
@@ -51,6 +53,17 @@ def _choose(session: Session, wanted: str, look: Pristine) -> tuple[Snapshot, fl
         return same[0], nearest(same, look.read).agreement, "version"
     match = nearest(known, look.read)
     return match.snapshot, match.agreement, "nearest"
+
+
+def _unwatched(snapshot: Snapshot, watched: Sequence[str]) -> list[Diagnostic]:
+    """A warning where the snapshot says nothing of files that the patchset looks at."""
+    lacking = [path for path in watched if path not in snapshot.files]
+    if not lacking:
+        return []
+    name = f"{snapshot.distribution} {snapshot.version}"
+    summary = f"the snapshot of {name} says nothing of {len(lacking)} files that this patchset looks at"
+    remedy = "Capture one that does, from the release's wheel: `ddtree-patch snapshot capture WHEEL --out FILE`."
+    return [Diagnostic("unwatched", Severity.WARNING, summary, "\n".join(lacking), remedy, path=lacking[0])]
 
 
 def _row(item: SymbolChange) -> dict[str, object]:

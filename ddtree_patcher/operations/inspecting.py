@@ -189,8 +189,8 @@ def _foreign(path: str, digest: str, remedy: str) -> Diagnostic:
 
 def _release(session: Session, foreign: Mapping[str, str]) -> tuple[Diagnostic, ...]:
     installation = session.installation
-    recorded, supports = installation.recorded_sha256, session.description.supports
-    build = Build(installation.distribution, installation.version, supports, recorded, foreign)
+    recorded, says = installation.recorded_sha256, session.description
+    build = Build(installation.distribution, installation.version, says.supports, recorded, foreign, says.strongest)
     return judge_release(build, Pristine(installation, session.store, session.state()).glance).diagnostics
 
 

@@ -68,9 +68,8 @@ def prepare(session: Session, selection: Selection) -> Prepared:
     session.refuse_other_patchset(state)
     look = Pristine(session.installation, session.store, state, allow_drift=selection.allow_drift)
     made = draft(patchset, Tree(look.read), selected)
-    release = judge_release(
-        build_of(session.installation, look, patchset.supports), look.glance, allow_drift=selection.allow_drift
-    )
+    build = build_of(session.installation, look, patchset.supports, patchset.strongest)
+    release = judge_release(build, look.glance, allow_drift=selection.allow_drift)
     drift = _drift(session, look, release)
     diagnostics = [*_of_files(patchset, look, release, drift), *_of_steps(made, look)]
     diagnostics += lookalikes(session.installation.folder, [item.path for item in made.files if item.added])

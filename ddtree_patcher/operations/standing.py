@@ -35,6 +35,7 @@ class Build:
     supports: str  # PEP 440 specifier of the patchset
     recorded: Callable[[str], str]  # path -> digest by RECORD; empty for a file that it does not list
     edited: Mapping[str, str] = field(default_factory=dict)  # path -> digest of a file that is not what RECORD says
+    strongest: Tier = Tier.E2E  # the furthest tier that has something of the patchset's to run
 
     def digest(self, path: str) -> str:
         """Of the file that counts; empty where nothing is known."""
@@ -55,14 +56,15 @@ class Judgement:
         return {"standing": self.standing.value, "nearest": self.nearest, "agreement": round(self.agreement, 4)}
 
 
-def build_of(installation: Installation, look: Pristine, supports: str) -> Build:
+def build_of(installation: Installation, look: Pristine, supports: str, strongest: Tier) -> Build:
     """An installation as its RECORD describes it, and as what was looked at is on disk."""
     edited = {
         path: item.current_sha256
         for path, item in look.findings.items()
         if item.status is FileStatus.FOREIGN and not look.is_entry(path)
     }
-    return Build(installation.distribution, installation.version, supports, installation.recorded_sha256, edited)
+    recorded = installation.recorded_sha256
+    return Build(installation.distribution, installation.version, supports, recorded, edited, strongest)
 
 
 def judge_release(build: Build, read: Read, *, allow_drift: bool = False) -> Judgement:
@@ -92,18 +94,25 @@ def judge_release(build: Build, read: Read, *, allow_drift: bool = False) -> Jud
     return Judgement(Standing.KNOWN, diagnostics=_unsupported(build))
 
 
-def proved_by(judgement: Judgement, checks: Sequence[CheckResult]) -> tuple[Diagnostic, ...]:
-    """What the checks that passed say about a build that nobody had proved before."""
+def proved_by(judgement: Judgement, checks: Sequence[CheckResult], strongest: Tier) -> tuple[Diagnostic, ...]:
+    """What the checks that passed say about a build that nobody had proved before.
+
+    ``strongest`` is the furthest tier that has something of the patchset's to run.
+    """
     if judgement.standing is not Standing.UNPROVED:
         return ()
     tiers = [tier for tier in Tier if any(item.tier is tier for item in checks)]
     passed = [tier for tier in tiers if {item.outcome for item in checks if item.tier is tier} == {CheckOutcome.PASSED}]
-    if Tier.E2E in passed:
-        summary = "every tier passed here: on this machine it is proved that it works"
+    if strongest in passed:
+        proved = "it works" if strongest is Tier.E2E else "it does what its own checks ask"
+        summary = f"every tier passed here: on this machine it is proved that {proved}"
         return (Diagnostic(Standing.UNPROVED.value, Severity.NOTE, summary),)
     names = ", ".join(passed) or "none"
-    summary = f"what is proved of it here: {names}; that it decodes right is what e2e shows, and e2e did not pass here"
-    remedy = "Run `ddtree-patch verify --tier e2e`."
+    shows = "it decodes right" if strongest is Tier.E2E else "it does its work"
+    summary = (
+        f"what is proved of it here: {names}; that {shows} is what {strongest} shows, and {strongest} did not pass here"
+    )
+    remedy = f"Run `ddtree-patch verify --tier {strongest}`."
     return (Diagnostic(Standing.UNPROVED.value, Severity.WARNING, summary, remedy=remedy),)
 
 
@@ -166,10 +175,7 @@ def _unproved(build: Build, known: list[Snapshot], read: Read) -> Judgement:
         f"is {version}: {match.shared} of its {match.symbols} watched symbols are the same here ({agreement:.1%})"
     )
     files = f"{match.identical_files} of {len(match.snapshot.files)} watched files are the same, byte for byte."
-    remedy = (
-        f"`ddtree-patch diff --snapshot {version}` lists what differs; after `apply`, "
-        "`ddtree-patch verify --tier e2e` proves on this machine that it works."
-    )
+    remedy = _see_and_prove(build, version)
     what = Diagnostic(Standing.UNPROVED.value, Severity.WARNING, summary, f"{_THE_CODE_DECIDES}\n{files}", remedy)
     return Judgement(Standing.UNPROVED, version, agreement, diagnostics=(what, *_unsupported(build)))
 
@@ -180,12 +186,16 @@ def _rebuilt(build: Build, strange: list[str], watched: int) -> Diagnostic:
         f"this build says that it is {build.distribution} {build.version}, and {len(strange)} of {watched} watched "
         "files are not those of that release"
     )
-    remedy = (
-        f"`ddtree-patch diff --snapshot {build.version}` lists what differs; after `apply`, "
-        "`ddtree-patch verify --tier e2e` proves on this machine that it works."
-    )
+    remedy = _see_and_prove(build, build.version)
     detail = "\n".join([_THE_CODE_DECIDES, *strange])
     return Diagnostic(Standing.UNPROVED.value, Severity.WARNING, summary, detail, remedy, path=strange[0])
+
+
+def _see_and_prove(build: Build, version: str) -> str:
+    return (
+        f"`ddtree-patch diff --snapshot {version}` lists what differs; after `apply`, "
+        f"`ddtree-patch verify --tier {build.strongest}` proves on this machine that it works."
+    )
 
 
 def _unsupported(build: Build) -> tuple[Diagnostic, ...]:

@@ -83,7 +83,8 @@ def _judged(row: ReleaseResult, patchset: Patchset, wheel: ProvedWheel) -> Relea
         if not item.shape.holds(pristine):
             raise EnvironmentRefused(item.summary, remedy=item.remedy)
     made = draft(patchset, pristine)
-    standing = judge_release(Build(patchset.distribution, row.version, patchset.supports, wheel.recorded), wheel.read)
+    about = (patchset.distribution, row.version, patchset.supports, wheel.recorded)
+    standing = judge_release(Build(*about, strongest=patchset.strongest), wheel.read)
     diagnostics = [*standing.diagnostics, *made.diagnostics]
     if not made.upstream_has_all:
         diagnostics += _of_names(patchset, wheel, {item.path for item in diagnostics if item.code == _HALF})

@@ -75,9 +75,10 @@ def _verify(session: Session, upto: Tier, required: Tier | None, e2e_arguments: 
     # A file that is not as it was applied is the cause; every other check that fails is its consequence.
     told = checks[:1] if bad else checks[1:2] if drift else checks
     code = judge(told, required, diagnostics, remedy)
-    build = build_of(session.installation, look, session.loaded.patchset.supports)
+    patchset = session.loaded.patchset
+    build = build_of(session.installation, look, patchset.supports, patchset.strongest)
     release = judge_release(build, look.glance, allow_drift=True)
-    diagnostics += [*release.diagnostics, *proved_by(release, checks)]
+    diagnostics += [*release.diagnostics, *proved_by(release, checks, patchset.strongest)]
     return session.report(
         "verify",
         code,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ddtree_patcher import resources
+from ddtree_patcher import patchset, resources
 from sglang_releases import SUPPORTED, WITH_DFLASH
 
 pytestmark = pytest.mark.wheels
@@ -27,7 +27,8 @@ def test_captured_from_the_wheel_it_is_the_committed_one(
     version: str, wheel: Callable[[str], Path], tmp_path: Path, run_here: Any
 ) -> None:
     name = f"sglang-{version}.json"
-    run_here("snapshot", "capture", wheel(version), "--out", tmp_path / name).expect(0)
+    also = [word for other in patchset.bundled() if other != patchset.DEFAULT for word in ("--also", other)]
+    run_here("snapshot", "capture", wheel(version), *also, "--out", tmp_path / name).expect(0)
     committed = resources.folder("snapshots") / name
     assert (tmp_path / name).read_bytes() == committed.read_bytes(), "run `make snapshots`"
 

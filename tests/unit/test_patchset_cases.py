@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from ddtree_patcher import patchset, planner, resources
+from ddtree_patcher import patchset, planner
 from ddtree_patcher.codemods import AddFile
 from ddtree_patcher.model import StepOutcome
 from ddtree_patcher.patchset import Case, Patchset, Refusal, Step
 from ddtree_patcher.tree import Tree
 
-BUNDLED = sorted(item.parent.name for item in resources.folder("patchsets").glob("*/__init__.py"))
-STEPS = [(name, step) for name in BUNDLED for step in patchset.load(name).patchset.steps]
+STEPS = [(name, step) for name in patchset.bundled() for step in patchset.load(name).patchset.steps]
 
 
 def alone(step: Step) -> Patchset:
@@ -79,5 +78,11 @@ def test_every_variant_is_proved_and_every_step_can_refuse(name: str, step: Step
     assert all(refusal.outcome.is_conflict for refusal in step.refusals)
 
 
-def test_there_is_a_bundled_patchset() -> None:
-    assert "ddtree" in BUNDLED
+def test_the_bundled_patchsets() -> None:
+    assert patchset.bundled() == ("ddtree", "rocm")
+
+
+@pytest.mark.parametrize("name", patchset.bundled())
+def test_a_bundled_patchset_is_named_like_its_folder(name: str) -> None:
+    assert patchset.load(name).patchset.id == name
+    assert patchset.describe(patchset.locate(name)).identity == patchset.load(name).identity

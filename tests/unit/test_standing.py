@@ -139,17 +139,24 @@ class TestProvedBy:
 
     def test_names_the_tiers_that_passed(self) -> None:
         ran = self.checks(static=CheckOutcome.PASSED, **{"import": CheckOutcome.PASSED}, smoke=CheckOutcome.NOT_RUN)
-        (what,) = proved_by(self.UNPROVED, ran)
+        (what,) = proved_by(self.UNPROVED, ran, Tier.E2E)
         assert "proved of it here: static, import;" in what.summary and what.severity is Severity.WARNING
         assert "--tier e2e" in what.remedy
 
     def test_the_real_engine_is_the_proof(self) -> None:
-        (what,) = proved_by(self.UNPROVED, self.checks(static=CheckOutcome.PASSED, e2e=CheckOutcome.PASSED))
+        (what,) = proved_by(self.UNPROVED, self.checks(static=CheckOutcome.PASSED, e2e=CheckOutcome.PASSED), Tier.E2E)
         assert what.severity is Severity.NOTE and "proved that it works" in what.summary
 
+    def test_the_last_tier_of_a_patchset_without_an_e2e_program_is_smoke(self) -> None:
+        passed = CheckOutcome.PASSED
+        (what,) = proved_by(self.UNPROVED, self.checks(static=passed, smoke=passed), Tier.SMOKE)
+        assert what.severity is Severity.NOTE and "every tier passed" in what.summary
+        (what,) = proved_by(self.UNPROVED, self.checks(static=passed), Tier.SMOKE)
+        assert "e2e" not in what.summary + what.remedy and "--tier smoke" in what.remedy
+
     def test_what_failed_proves_nothing(self) -> None:
-        (what,) = proved_by(self.UNPROVED, self.checks(static=CheckOutcome.PASSED, e2e=CheckOutcome.FAILED))
+        (what,) = proved_by(self.UNPROVED, self.checks(static=CheckOutcome.PASSED, e2e=CheckOutcome.FAILED), Tier.E2E)
         assert "proved of it here: static;" in what.summary
 
     def test_of_a_known_release_nothing_is_said(self) -> None:
-        assert proved_by(Judgement(Standing.KNOWN), self.checks(static=CheckOutcome.PASSED)) == ()
+        assert proved_by(Judgement(Standing.KNOWN), self.checks(static=CheckOutcome.PASSED), Tier.E2E) == ()

@@ -9,7 +9,7 @@ from ddtree_patcher.codemods import Anchor, CatchAlso
 
 from .laws import STYLES, Style, already, apply, refused, surroundings, touched
 
-CATCH = CatchAlso("f.py", Anchor("try:\n    ...\nexcept ...:\n    has_q = False"), "OSError", beside="ImportError")
+CATCH = CatchAlso("f.py", Anchor("try:\n    ...\nexcept ...:\n    has_q = False"), ("OSError",), beside="ImportError")
 BEFORE = """\
 try:
     from q import r  # é
@@ -45,10 +45,17 @@ def test_every_way_to_catch(before: str, after: str) -> None:
     assert apply(CATCH, text.replace("TYPES", before)) == text.replace("TYPES", after)
 
 
+def test_several_at_once_or_none() -> None:
+    edit = CatchAlso("f.py", CATCH.anchor, ("OSError", "a.B"), beside="ImportError")
+    text = "try:\n    import q\nexcept TYPES:\n    has_q = False\n"
+    assert apply(edit, text.replace("TYPES", "ImportError")) == text.replace("TYPES", "(ImportError, OSError, a.B)")
+    assert refused(edit, text.replace("TYPES", "(ImportError, a.B)")) == ("half_upstreamed", [3])
+
+
 def test_the_handler_beside_others() -> None:
     anchor = Anchor("try:\n    ...\nexcept A as e:\n    raise\nexcept ...:\n    pass", scope="f")
     before = "def f():\n    try:\n        g()\n    except A as e:\n        raise\n    except b.C:\n        pass\n"
-    assert apply(CatchAlso("f.py", anchor, "b.D", beside="b.C"), before) == before.replace("b.C", "(b.C, b.D)")
+    assert apply(CatchAlso("f.py", anchor, ("b.D",), beside="b.C"), before) == before.replace("b.C", "(b.C, b.D)")
 
 
 def test_only_the_types_are_touched() -> None:
@@ -77,7 +84,7 @@ def test_refused_with_the_lines_that_came_near(text: str, outcome: str, lines: l
 
 def test_two_handlers_of_one_type_are_refused() -> None:
     anchor = Anchor("try:\n    ...\nexcept ...:\n    pass\nexcept ...:\n    pass")
-    edit = CatchAlso("f.py", anchor, "B", beside="A")
+    edit = CatchAlso("f.py", anchor, ("B",), beside="A")
     text = "try:\n    import q\nexcept A:\n    pass\nexcept (A, C):\n    pass\n"
     assert refused(edit, text) == ("anchor_ambiguous", [3, 5])
 
