@@ -1,6 +1,7 @@
 """One example for each codemod primitive, in our own words: a call, a file that it fits, and files that it refuses.
 
-``primitives_reference.py`` runs them, so that the reference shows what the code does. A primitive without one is an error.
+``primitives_reference.py`` runs them, so that the reference shows what the code does. A primitive without one is an
+error. A call is written as ruff formats it: it formats the blocks of documents too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Example:
 
 EXAMPLES: Mapping[str, Example] = {
     "AddBranch": Example(
-        'AddBranch("pool.py", Anchor(\'if kind == "paged": ...\', scope="make"), \'kind == "tree"\', "pool = TreePool()\\n")',
+        """AddBranch("kv.py", Anchor('if kind == "paged": ...', scope="make"), 'kind == "tree"', "pool = Tree()\\n")""",
         """\
 def make(kind):
     if kind == "paged":
@@ -70,8 +71,9 @@ class Kind(Enum):
         ("class Kind(Enum):\n    TREE = auto()\n",),
     ),
     "AddStampedFile": Example(
-        'AddStampedFile("sglang/srt/stamp.py", b\'ID = "@PATCHSET_ID@"\\n'
-        'VERSION = "@PATCHSET_VERSION@"\\nDIGEST = "@PATCHSET_DIGEST@"\\n\')'
+        "AddStampedFile(\n"
+        '    "sglang/srt/stamp.py", b\'ID = "@PATCHSET_ID@"\\nVERSION = "@PATCHSET_VERSION@"\\n'
+        'DIGEST = "@PATCHSET_DIGEST@"\\n\'\n)'
     ),
     "CatchAlso": Example(
         'CatchAlso("kernels.py", Anchor("try: ...\\nexcept ...: ..."), "OSError", beside="ImportError")',

@@ -23,12 +23,12 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "primitives.md"
 HEAD = """\
 # Primitives
 
-Every edit that a step can make of a file. This page is made by `make docs` of the primitives' docstrings, of the comments
-on their fields, and of examples that are run while it is made: what stands below them is what the code answered. How a
-step is put together: [writing-a-patchset.md](writing-a-patchset.md).
+Every edit that a step can make of a file. This page is made by `make docs` of the primitives' docstrings, of the
+comments on their fields, and of examples that are run while it is made: what stands below them is what the code
+answered. How a step is put together: [writing-a-patchset.md](writing-a-patchset.md).
 
-All are in `ddtree_patcher.codemods`, and are values: frozen dataclasses that hold a path and say what shall be. Each looks
-at the pristine bytes of one file and answers one of these; [statuses.md](statuses.md#steps) has causes and remedies.
+All are in `ddtree_patcher.codemods`, and are values: frozen dataclasses that hold a path and say what shall be. Each
+looks at the pristine bytes of one file and answers one of these. Causes and remedies: [statuses.md](statuses.md#steps).
 
 | answer | when | the step is then |
 |---|---|---|
@@ -37,11 +37,11 @@ at the pristine bytes of one file and answers one of these; [statuses.md](status
 | not found | no place fits; the nearest are listed | [`anchor_missing`](statuses.md#anchor_missing) |
 | not found | several places fit; all are listed | [`anchor_ambiguous`](statuses.md#anchor_ambiguous) |
 | not found | a part, or another version of it, is there | [`half_upstreamed`](statuses.md#half_upstreamed) |
-| refused | libcst does not give the statement back byte for byte | [`not_roundtrippable`](statuses.md#not_roundtrippable) |
+| refused | libcst changes bytes of the statement | [`not_roundtrippable`](statuses.md#not_roundtrippable) |
 
-A *pattern* is Python with one wildcard, `...`: any expression; as a whole body, any body and whatever `else` follows; as the
-last positional argument, any further arguments. Layout, quotes and comments do not matter. Bytes outside the changed span
-stay as they are; code is given at column 0, and gets the indentation and the line ends of the file.
+A *pattern* is Python with one wildcard, `...`: any expression; as a whole body, any body and whatever `else` follows;
+as the last positional argument, any further arguments. Layout, quotes and comments do not matter. Bytes outside the
+changed span stay as they are; code is given at column 0, and gets the indentation and the line ends of the file.
 """
 
 
