@@ -4,6 +4,7 @@
 # Variables:
 #   PYTHON  makes the virtual environments [python3]
 #   JOBS    test processes at once [2]
+#   VERSION the release that `make release` adds
 #   TESTS   what `make test` and `make pytest` run [everything]; for example TESTS="tests/unit -k planner"
 # pip's own variables are honoured. Where plain PyPI gives a CUDA build of torch (gigabytes that no test needs), let
 # PIP_EXTRA_INDEX_URL name the index of CPU builds that PyTorch documents.
@@ -18,7 +19,7 @@ PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint types pytest bench acceptance drift-table snapshots supported-releases patch-survival screenshots wheels clean
+.PHONY: help demo test test-all lint types pytest bench acceptance drift-table snapshots release docs supported-releases patch-survival screenshots wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -52,6 +53,12 @@ drift-table: $(VENV)/dev $(SGLANG)/ready ## what upstream may do to the places t
 
 snapshots: $(VENV)/tool ## capture every snapshot anew, from the wheels
 	$(VENV)/bin/python tools/capture_snapshots.py
+
+release: $(VENV)/tool ## VERSION=0.5.24: fetch a release, list it, capture its snapshot, compare it and plan it
+	$(VENV)/bin/python tools/add_release.py $(VERSION)
+
+docs: $(VENV)/tool ## docs/primitives.md anew, of the primitives' docstrings and of examples that are run
+	$(VENV)/bin/python tools/primitives_reference.py
 
 supported-releases: $(VENV)/dev $(SGLANG)/ready wheels ## docs/supported-releases.md anew: what the tests show, and what `matrix` says of every wheel
 	DDTREE_TEST_ALL=1 $(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal -m shows --record-capabilities docs/capabilities.json

@@ -17,13 +17,27 @@ SNAPSHOTS = Path(__file__).resolve().parent.parent / "snapshots"
 
 
 def main(folder: Path) -> None:
-    program = str(Path(sys.executable).parent / "ddtree-patch")
-    also = [word for name in bundled() if name != DEFAULT for word in ("--also", name)]
     for version in releases():
         if version not in TOO_OLD:
-            out = folder / f"sglang-{version}.json"
-            capture = [program, "-q", "snapshot", "capture", str(fetch(version)), *also, "--out", str(out)]
-            subprocess.run(capture, check=True)
+            capture(fetch(version), folder / f"sglang-{version}.json")
+
+
+def capture(wheel: Path, out: Path) -> None:
+    """One snapshot, of one wheel. The module that runs is the one beside this file's folder, or what is on the path."""
+    also = [word for name in bundled() if name != DEFAULT for word in ("--also", name)]
+    command = [
+        sys.executable,
+        "-m",
+        "ddtree_patcher",
+        "-q",
+        "snapshot",
+        "capture",
+        str(wheel),
+        *also,
+        "--out",
+        str(out),
+    ]
+    subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

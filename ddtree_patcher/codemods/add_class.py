@@ -15,9 +15,9 @@ from .target import Target
 class AddClass:
     """Append the class that ``code`` defines; ``needs`` are names of the module that its text uses."""
 
-    path: str
-    code: str
-    needs: tuple[str, ...] = ()
+    path: str  # the file, relative to the folder that holds the package
+    code: str  # the whole class, decorators included, at column 0
+    needs: tuple[str, ...] = ()  # dotted names of the module that its text uses: where one changes, the step is named
 
     def locate(self, source: Source) -> Location:
         there = presence(source, source.tree, self.code)

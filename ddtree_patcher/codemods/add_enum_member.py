@@ -22,10 +22,10 @@ class AddEnumMember:
     In an Enum, a literal value is refused: written twice it would make an alias.
     """
 
-    path: str
-    enum: str
-    name: str
-    after: str
+    path: str  # the file, relative to the folder that holds the package
+    enum: str  # the class, as a dotted name
+    name: str  # the new member
+    after: str  # the member that it goes behind, assigned by one statement
 
     def locate(self, source: Source) -> Location:
         scope = find_scope(source, self.enum)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class AddFile:
     """Add a whole file; an existing one with other content is a conflict."""
 
-    path: str
-    content: bytes
+    path: str  # the file, relative to the folder that holds the package
+    content: bytes  # all of it, byte for byte
 
     def symbols(self) -> tuple[str, ...]:
         return ()

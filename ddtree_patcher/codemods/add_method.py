@@ -14,10 +14,10 @@ from .target import Target
 class AddMethod:
     """Add the methods of ``code`` to ``cls``, behind its member ``after``."""
 
-    path: str
-    cls: str
-    code: str
-    after: str
+    path: str  # the file, relative to the folder that holds the package
+    cls: str  # the class, as a dotted name
+    code: str  # the whole methods, decorators included, at column 0
+    after: str  # the member that they go behind: a field, a method, or a name that is imported in the class
 
     def locate(self, source: Source) -> Location:
         return add_members(source, self.cls, self.code, self.after, blank_lines=1)

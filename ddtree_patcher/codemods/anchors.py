@@ -30,9 +30,9 @@ class Anchor:
     statement asks that it stands directly there: see :func:`find_place`.
     """
 
-    statement: str
-    scope: str = ""
-    within: str = ""
+    statement: str  # Python with the wildcard `...`: any expression, any body, any further arguments
+    scope: str = ""  # the dotted definition that it is in; empty: the module
+    within: str = ""  # the compound statement around it, as a pattern; empty: anywhere in the scope
 
     def __str__(self) -> str:
         place = f" in {self.scope}" if self.scope else ""

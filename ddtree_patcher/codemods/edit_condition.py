@@ -14,10 +14,10 @@ from .target import Target
 class EditCondition:
     """In ``scope``, make the one condition that is exactly ``old`` say ``new``."""
 
-    path: str
-    scope: str
-    old: str
-    new: str
+    path: str  # the file, relative to the folder that holds the package
+    scope: str  # the dotted definition that the condition is in; empty: the module
+    old: str  # the whole test, as an expression pattern
+    new: str  # the test that takes its place, as an expression
 
     def locate(self, source: Source) -> Location:
         return swap(source, self.scope, self.old, self.new, conditions_only=True)

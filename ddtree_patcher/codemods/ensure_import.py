@@ -19,9 +19,9 @@ from .target import Target
 class EnsureImport:
     """Import ``name`` in the module's one ``from module import …``, in the parenthesised form with a line a name."""
 
-    path: str
-    module: str
-    name: str
+    path: str  # the file, relative to the folder that holds the package
+    module: str  # where the name is imported from, absolute, as it is written there
+    name: str  # the name to import, without `as`
 
     def locate(self, source: Source) -> Location:
         imports = [

@@ -24,10 +24,10 @@ _Holder: TypeAlias = cst.List | cst.Tuple | cst.Set
 class ExtendLiteral:
     """In the statement of ``anchor``, put ``element`` behind ``beside`` in the one literal that holds that."""
 
-    path: str
-    anchor: Anchor
-    element: str
-    beside: str
+    path: str  # the file, relative to the folder that holds the package
+    anchor: Anchor  # the statement that the list, tuple or set is in
+    element: str  # the new element, as an expression
+    beside: str  # the element that it goes behind, as an expression pattern
 
     def locate(self, source: Source) -> Location:
         statement = find_statement(source, self.anchor)

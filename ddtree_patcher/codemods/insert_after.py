@@ -15,9 +15,9 @@ from .target import Target
 class InsertAfter:
     """Put ``code`` behind the one statement that ``anchor`` describes, in the same block."""
 
-    path: str
-    anchor: Anchor
-    code: str
+    path: str  # the file, relative to the folder that holds the package
+    anchor: Anchor  # the statement, on lines of its own
+    code: str  # the statements to insert, at column 0
 
     def locate(self, source: Source) -> Location:
         return insert_at(source, self.anchor, self.code, insert_after)

@@ -22,9 +22,9 @@ class InsertLast:
     never come to its end.
     """
 
-    path: str
-    scope: str
-    code: str
+    path: str  # the file, relative to the folder that holds the package
+    scope: str  # the function, as a dotted name
+    code: str  # the statements to insert, at column 0
 
     def locate(self, source: Source) -> Location:
         scope = find_scope(source, self.scope)

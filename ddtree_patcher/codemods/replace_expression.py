@@ -16,12 +16,15 @@ from .target import Target
 
 @dataclass(frozen=True, slots=True)
 class ReplaceExpression:
-    """In ``scope``, put ``new`` where the one expression of the shape ``old`` stands."""
+    """In ``scope``, put ``new`` where the one expression of the shape ``old`` stands.
 
-    path: str
-    scope: str
-    old: str
-    new: str
+    ``old`` must not be a part of ``new``: the step would never be in effect, and the patchset is refused.
+    """
+
+    path: str  # the file, relative to the folder that holds the package
+    scope: str  # the dotted definition that the expression is in; empty: the module
+    old: str  # the expression, as a pattern
+    new: str  # the expression that takes its place
 
     def locate(self, source: Source) -> Location:
         return swap(source, self.scope, self.old, self.new)
