@@ -13,7 +13,7 @@ from ..planner import Draft, draft
 from ..pristine import Pristine
 from ..signatures import differences
 from ..snapshot import Absent, FileFingerprint, Snapshot, bundled, capture, load, of_release
-from ..snapshot_compare import ChangeKind, Match, SymbolChange, compare, nearest
+from ..snapshot_compare import ChangeKind, SymbolChange, compare, nearest
 from ..survival import Survival
 from ..survival import bundled as survival_of
 from ..tree import Tree
@@ -30,9 +30,8 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     """Compare with the snapshot of VERSION, of a PATH, or (``auto``) of this version, else the nearest by content."""
     installation = session.installation
     look = Pristine(installation, session.store, session.state(), allow_drift=True)
-    match, how = _choose(session, wanted, look)
-    snapshot, version = match.snapshot, installation.version or "unknown"
-    patchset = session.loaded.patchset
+    snapshot, how = _choose(session, wanted, look)
+    version, patchset = installation.version or "unknown", session.loaded.patchset
     watched = patchset.watched()
     known = snapshot.only(watched)  # what other patchsets look at is none of this one's business
     session.options.say(f"comparing {len(known.files)} files by symbol")
@@ -45,7 +44,7 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
         "snapshot": {
             "version": snapshot.version,
             "chosen": how,
-            "agreement": round(match.agreement, 4),
+            "agreement": round(nearest((known,), look.read).agreement, 4),
             **_identical(known, current),
         },
         "changes": _rows(changes, steps),
@@ -59,14 +58,14 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     return session.report("diff", code, steps=made.steps, diagnostics=tuple(diagnostics), extra=extra)
 
 
-def _choose(session: Session, wanted: str, look: Pristine) -> tuple[Match, str]:
+def _choose(session: Session, wanted: str, look: Pristine) -> tuple[Snapshot, str]:
     if wanted != "auto":
-        return nearest((load(wanted),), look.read), "named"
+        return load(wanted), "named"
     known = [item for item in bundled() if item.distribution == session.installation.distribution]
     same = [item for item in known if item.version == session.installation.version]
     if same:
-        return nearest(same, look.read), "version"
-    return nearest(known, look.read), "nearest"
+        return same[0], "version"
+    return nearest(known, look.read).snapshot, "nearest"
 
 
 def _planned(session: Session, look: Pristine) -> Draft:

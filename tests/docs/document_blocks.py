@@ -18,6 +18,7 @@ NEEDS_TORCH = "tests/releases/test_virtual_environment.py::test_found_by_python_
 INSTALLS = "tests/releases/test_packaging.py::test_it_plans_from_an_empty_folder"
 E2E = "tests/transaction/test_tiers.py"
 SERVES = "tests/e2e/test_engine_server.py"
+ROCM = "tests/releases/test_second_patchset.py::test_proved_by_sglang_itself_and_put_back"
 LOG = "tests/docs/test_ddtree_page.py::test_log_lines_are_those_of_the_code"
 
 
@@ -90,6 +91,25 @@ BLOCKS: Mapping[str, tuple[Entry, ...]] = {
         Elsewhere(
             "what it makes is compared", "tests/docs/test_primitives.py::test_the_page_is_what_the_generator_makes"
         ),
+    ),
+    "docs/attestation.md#attestation": (Run("applied", without={"ddtree-patch apply": NEEDS_TORCH}),),
+    "docs/machine-output.md#machine-output": (
+        Run("applied", without={"ddtree-patch --events": NEEDS_TORCH, "ddtree-patch verify": NEEDS_TORCH}),
+    ),
+    "docs/machine-output.md#events": (Elsewhere("e2e takes minutes", E2E),),
+    "docs/patchsets.md#rocm": (
+        Run(
+            "clean",
+            without={
+                "ddtree-patch --patchset rocm apply": ROCM,
+                "ddtree-patch --patchset rocm verify": ROCM,
+                "ddtree-patch --patchset rocm revert": ROCM,
+            },
+        ),
+    ),
+    "docs/recipes.md#images": (Elsewhere("it needs Docker", "tests/recipes/test_docker.py"),),
+    "docs/upgrading.md#upgrading-sglang-under-the-patchset": (
+        Elsewhere("it downloads a wheel", "tests/releases/test_diff.py"),
     ),
     "docs/writing-a-patchset.md#2-what-would-it-do": (Run("one_shape"),),
     "docs/writing-a-patchset.md#3-do-it-and-take-it-back": (Run("one_shape"),),
