@@ -30,8 +30,8 @@ def draw(item: Diagnostic, console: Console) -> None:
         _candidate(candidate, console, whole=number < _WHOLE)
     for line in shown(item.detail).splitlines():
         console.print(Text(f"  {line}"), soft_wrap=True)
-    for line in _history(item.history):
-        console.print(Text.assemble(("  history: ", "cyan"), shown(line)), soft_wrap=True)
+    if history := "; ".join(_history(item.history)):
+        console.print(Text.assemble(("  history: ", "cyan"), shown(history)), soft_wrap=True)
     if item.remedy:
         console.print(Text.assemble(("  remedy: ", "green"), shown(item.remedy)), soft_wrap=True)
 

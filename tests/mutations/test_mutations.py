@@ -10,6 +10,7 @@ import pytest
 
 from mutations.cases import APPLIED, MUTATIONS, RELEASES, Mutation
 from mutations.judging import judge, linked, prove
+from mutations.shown import conflict
 
 pytestmark = pytest.mark.wheels
 
@@ -41,6 +42,11 @@ def test_what_fits_works(release: str, site: Callable[[str], Path], sglang_pytho
     harmless = [item for item in MUTATIONS if item.release == release and item.expected == APPLIED]
     assert harmless
     assert not prove(site(release), harmless, sglang_python)
+
+
+def test_the_readme_shows_a_conflict_as_it_is_printed(site: Callable[[str], Path]) -> None:
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+    assert f"```\n{conflict(site('0.5.18'), '0.5.18: condition of a feature changed')}\n```" in readme
 
 
 def test_there_are_enough_of_them() -> None:
