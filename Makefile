@@ -19,7 +19,7 @@ PIP_QUIETLY := -m pip --quiet --disable-pip-version-check --no-input
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint types pytest bench acceptance drift-table snapshots release docs supported-releases patch-survival screenshots wheels clean
+.PHONY: help demo test test-all lint types pytest bench acceptance drift-table snapshots release docs supported-releases survival patch-survival screenshots wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
@@ -63,6 +63,10 @@ docs: $(VENV)/tool ## docs/primitives.md anew, of the primitives' docstrings and
 supported-releases: $(VENV)/dev $(SGLANG)/ready wheels ## docs/supported-releases.md anew: what the tests show, and what `matrix` says of every wheel
 	DDTREE_TEST_ALL=1 $(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal -m shows --record-capabilities docs/capabilities.json
 	$(VENV)/bin/ddtree-patch matrix --wheels .cache/wheels --capabilities docs/capabilities.json --markdown docs/supported-releases.md
+
+survival: $(VENV)/tool wheels ## snapshots/survival anew: by which variant each step finds its place in each release
+	$(VENV)/bin/ddtree-patch matrix --wheels .cache/wheels --survival snapshots/survival/ddtree.json
+	$(VENV)/bin/ddtree-patch --patchset rocm matrix --wheels .cache/wheels --survival snapshots/survival/rocm.json
 
 patch-survival: $(VENV)/tool wheels ## docs/patchsets.md anew: how long the second patchset's edits live as text under `patch`
 	$(VENV)/bin/python tools/patch_survival.py

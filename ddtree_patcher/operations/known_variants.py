@@ -7,7 +7,7 @@ forward is free: a shape that no older release had is judged by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..codemods import NotFound, Target
@@ -37,7 +37,7 @@ def hold_back(
         return made
     planned = {result.id for result in made.steps if not result.outcome.is_conflict}
     tolerated = planned if allow_drift else set()
-    held = {step for step in lost if step not in tolerated}
+    held = {step: StepOutcome(item.code) for step, (item, _) in lost.items() if step not in tolerated}
     steps = _with_held(made.steps, patchset, held)
     told = {
         replace(item, severity=Severity.ERROR if step in held else Severity.WARNING): target
@@ -52,13 +52,15 @@ def hold_back(
     )
 
 
-def _with_held(steps: Sequence[StepResult], patchset: Patchset, held: set[str]) -> tuple[StepResult, ...]:
+def _with_held(
+    steps: Sequence[StepResult], patchset: Patchset, held: Mapping[str, StepOutcome]
+) -> tuple[StepResult, ...]:
     """The steps, in order: those that are held in conflict, those that wait for them blocked."""
     results: dict[str, StepResult] = {}
     for result in steps:
         waits = [name for name in patchset.by_id[result.id].requires if name in results]
-        if not result.outcome.is_conflict and result.id in held:
-            result = replace(result, outcome=StepOutcome.ANCHOR_MISSING, files=())
+        if result.id in held:
+            result = replace(result, outcome=held[result.id], files=())
         elif not result.outcome.is_conflict and any(results[name].outcome.is_conflict for name in waits):
             result = replace(result, outcome=StepOutcome.BLOCKED_BY, files=())
         results[result.id] = result
@@ -85,7 +87,9 @@ def _lost(
     said = Diagnostic(
         miss.outcome.value,
         Severity.ERROR,
-        f"{step.id}: {VERBS[miss.outcome]} {miss.wanted} in {shape.path}",
+        f"{step.id}: {VERBS[miss.outcome]} {miss.wanted} in {shape.path}"
+        if miss.wanted
+        else f"{step.id}: there is no {shape.path}",
         detail,
         remedy="`ddtree-patch diff` shows what changed here; the step needs a variant for this shape.",
         step=step.id,
@@ -100,8 +104,11 @@ def _lost(
 def _missing(variant: Variant, tree: Tree) -> Iterator[tuple[Holds | Defines, Target, NotFound, tuple[Place, ...]]]:
     """What a variant needs and the code has not, with the places that come near."""
     for shape in variant.when:
-        if isinstance(shape, Holds | Defines) and (miss := shape.miss(tree)) is not None:
-            source = tree.source(shape.path)
-            assert source is not None
+        if not isinstance(shape, Holds | Defines):
+            continue
+        source = tree.source(shape.path)
+        if source is None:
+            yield shape, shape.target(), NotFound(StepOutcome.FILE_MISSING, ""), ()
+        elif (miss := shape.miss(tree)) is not None:
             places = tuple(place_in(source, item.line, item.score) for item in miss.candidates)
             yield shape, shape.target(), miss, places

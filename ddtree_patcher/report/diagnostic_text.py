@@ -31,8 +31,8 @@ def draw(item: Diagnostic, console: Console) -> None:
         _candidate(candidate, console, whole=number < _WHOLE)
     for line in shown(item.detail).splitlines():
         say(console, Text(line.lstrip()), 2 + len(line) - len(line.lstrip()))
-    for line in _history(item.history):
-        say(console, Text.assemble(("history: ", "cyan"), shown(line)), 2)
+    if history := "; ".join(_history(item.history)):
+        say(console, Text.assemble(("history: ", "cyan"), shown(history)), 2)
     if item.remedy:
         say(console, Text.assemble(("remedy: ", "green"), shown(item.remedy)), 2)
 

@@ -439,7 +439,7 @@ OF_NAMESPACE = (
         "file moved",
         SIZING,
         move_file(SIZING, "mem_cache/sizing.py"),
-        _MISSING,
+        "file_missing",
         inside="get_req_to_token_extra_context_len",
         found_in="mem_cache/sizing.py",
     ),
