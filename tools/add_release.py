@@ -32,8 +32,8 @@ NEXT = """\
 2. `git diff snapshots`: one line in wheels.txt, one new snapshot.
 3. The literals: a verdict for each `unknown_literal` (patchsets/ddtree/verdicts.py).
 4. `tests/sglang_releases.py`: what this release needs, and what DFLASH serves from it on.
-5. `make survival`; `make test TESTS="-k {version}"`; `make supported-releases`: how each step is done there, the tests of this
-   release, and the page made anew.
+5. `make survival`, then `make test TESTS="-k {version}"`, then `make supported-releases`: how each step is done there,
+   the tests of this release, and the page made anew.
 6. README.md and docs/ddtree.md: the span and the number of releases; `make pytest TESTS=tests/docs` says where.
 """
 

@@ -12,6 +12,7 @@ from footprint import footprints, times
 
 import wheel_tree
 from ddtree_patcher import patchset as patchsets
+from ddtree_patcher import resources
 from ddtree_patcher.model import CheckOutcome, CheckResult, Tier
 from ddtree_patcher.verification.probes_runner import run_probe
 from sglang_releases import STEPS as STEPS_OF_DDTREE
@@ -159,3 +160,11 @@ OWN = textwrap.dedent(
     )
     """
 )
+
+
+def test_how_each_step_is_done_is_recorded(wheel: Callable[[str], Path], tmp_path: Path, run_here: Any) -> None:
+    (folder,) = {wheel(version).parent for version in SUPPORTED}
+    made = tmp_path / "survival.json"
+    run_here(*OURS, "matrix", "--wheels", folder, "--survival", made).expect(0)
+    committed = resources.folder("snapshots") / "survival" / "rocm.json"
+    assert made.read_bytes() == committed.read_bytes(), "run `make survival`"
