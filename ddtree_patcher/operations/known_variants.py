@@ -47,9 +47,15 @@ def hold_back(
         made,
         steps=steps,
         files=() if any(result.outcome.is_conflict for result in steps) else made.files,
-        diagnostics=(*told, *(item for item in made.diagnostics if item.step not in lost)),
+        diagnostics=_in_order(steps, [*told, *(item for item in made.diagnostics if item.step not in lost)]),
         sought={**made.sought, **told},
     )
+
+
+def _in_order(steps: Sequence[StepResult], diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """In the order of the steps: what comes first may be the cause of what comes later."""
+    places = {result.id: place for place, result in enumerate(steps)}
+    return tuple(sorted(diagnostics, key=lambda item: places.get(item.step, len(places))))
 
 
 def _with_held(
