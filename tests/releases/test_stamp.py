@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -48,21 +47,3 @@ def test_verify_notices_another_digest(tree: Callable[..., Path], run_cli: Any) 
     failed = checks[f"stamp:{STAMP}"]
     assert failed["outcome"] == "failed"
     assert f"PATCHSET_DIGEST is '{'0' * 64}', and this patchset's is '{own}'" in failed["detail"]
-
-
-@pytest.mark.engine
-@pytest.mark.slow
-@pytest.mark.parametrize("version", ENDS)
-def test_smoke_asks_a_scheduler_that_was_spawned(
-    version: str, tree: Callable[..., Path], run_cli: Any, sglang_python: str
-) -> None:
-    site = tree(version)
-    options = ("--root", site, "--python", sglang_python)
-    run_cli(*options, "apply", "--verify", "none").expect(0)
-    own = constants(site)
-    checks = {item["id"]: item for item in run_cli(*options, "verify").json["checks"]}
-    asked = checks["process:spawned-scheduler"]
-    assert asked["outcome"] == "passed", asked["detail"]
-    assert re.search(
-        rf"a spawned scheduler has ddtree {re.escape(own['version'])} \({own['digest'][:12]}\)", asked["detail"]
-    )
