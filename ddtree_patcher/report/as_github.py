@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ..model import CheckOutcome, CheckResult, Report, Severity
+from .conflict_words import in_words
 from .findings import Finding, findings_of
 
 LIMIT = 1024 * 1024  # bytes of a step's summary; GitHub drops one that is larger
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
-_DETAIL = 4000  # characters of a detail in the summary
+_DETAIL = 4000  # characters of what is told beside the summary and the remedy, in the summary
 
 
 def commands(report: Report) -> list[str]:
@@ -81,8 +82,8 @@ def _finding(item: Finding) -> Iterator[str]:
     said = item.said
     place = f" at `{_code(said.path)}{f':{said.line}' if said.line else ''}`" if said.path else ""
     yield from ("", f"**{said.severity}** `{_code(said.code)}`{place}: {_plain(said.summary)}")
-    if said.detail:
-        text = said.detail if len(said.detail) <= _DETAIL else f"{said.detail[:_DETAIL]} …"
+    if text := "\n".join([*in_words(said), *said.detail.splitlines()]):
+        text = text if len(text) <= _DETAIL else f"{text[:_DETAIL]} …"
         yield from ("", "````text", re.sub("`{4,}", "```", text), "````")
     if said.remedy:
         yield from ("", f"Remedy: {_plain(said.remedy)}")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator
-
 from rich.console import Console
 from rich.text import Text
 
-from ..model import Diagnostic, History, Place
+from ..model import Diagnostic, Place
+from .conflict_words import WHOLE, code_of, history_in_words, nearness
 from .tables import say
 
-_WHOLE = 2  # candidates that are shown with the code around them
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -28,10 +25,10 @@ def draw(item: Diagnostic, console: Console) -> None:
         for line in shown(item.expected).splitlines():
             _code(Text(f"      {line}", style="dim" if line.startswith("#") else ""), console)
     for number, candidate in enumerate(item.candidates):
-        _candidate(candidate, console, whole=number < _WHOLE)
+        _candidate(candidate, console, whole=number < WHOLE)
     for line in shown(item.detail).splitlines():
         say(console, Text(line.lstrip()), 2 + len(line) - len(line.lstrip()))
-    if history := "; ".join(_history(item.history)):
+    if history := history_in_words(item.history):
         say(console, Text.assemble(("history: ", "cyan"), shown(history)), 2)
     if item.remedy:
         say(console, Text.assemble(("remedy: ", "green"), shown(item.remedy)), 2)
@@ -44,14 +41,9 @@ def shown(text: str) -> str:
 
 def _candidate(place: Place, console: Console, *, whole: bool) -> None:
     """Where it is and how near it comes; the nearest ones with the lines around them."""
-    word = {1.0: "found", 0.0: "looked in"}.get(place.score, f"near ({place.score:.0%} alike)")
-    _heading(word, f"{place.path}:{place.line}", console)
-    margin = textwrap.dedent("\n".join(text for _, text in place.context)).split("\n")
-    width = len(str(place.context[-1][0])) if place.context else 0
-    for (number, _), text in zip(place.context, margin, strict=True):
-        if whole or number == place.line:
-            mark, style = (">", "bold") if number == place.line else (" ", "dim")
-            _code(Text(f"    {mark} {number:>{width}} | {shown(text)}".rstrip(), style=style), console)
+    _heading(nearness(place), f"{place.path}:{place.line}", console)
+    for line in code_of(place, whole=whole):
+        _code(Text(shown(line), style="bold" if line.lstrip().startswith(">") else "dim"), console)
 
 
 def _heading(word: str, place: str, console: Console) -> None:
@@ -64,14 +56,3 @@ def _code(line: Text, console: Console) -> None:
         console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
     else:
         console.print(line, soft_wrap=True)
-
-
-def _history(history: History) -> Iterator[str]:
-    last, first = history.last_matched, history.first_failed
-    if history.moved_to:
-        since = "in this tree" if history.moved_since == last else f"since {history.moved_since}"
-        yield f"moved to {history.moved_to}{f' {since}' if history.moved_since else ''}"
-    if last and last == first:
-        yield f"it fits {last} as that was published, and first fails in this tree"
-    elif last:
-        yield f"it last fits {last}, and first fails in {first}"

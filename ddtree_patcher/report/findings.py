@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 
 from ..model import CheckOutcome, CheckResult, Diagnostic, History, Place, Report, Severity
+from .conflict_words import in_words
 
 _NUMBERS = re.compile(r"(?<=:)\d+|\b(?<=line )\d+")  # of lines: they move while the finding stays the same
 Portable = Callable[[str], str]
@@ -30,9 +31,9 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """Summary, detail and remedy, a paragraph each."""
+        """All that is said: summary, what was expected and came near, detail and remedy, each on lines of its own."""
         remedy = f"Remedy: {self.said.remedy}" if self.said.remedy else ""
-        return "\n".join(part for part in (self.said.summary, self.said.detail, remedy) if part)
+        return "\n".join(part for part in (self.said.summary, *in_words(self.said), self.said.detail, remedy) if part)
 
 
 def findings_of(report: Report) -> tuple[Finding, ...]:

@@ -145,7 +145,14 @@ class Runner:
         script = self.temp / "script.sh"
         script.write_text(item["run"])
         own = {**context["env"], **{name: evaluate(value, context) for name, value in item.get("env", {}).items()}}
-        variables = {"CI": "true", "RUNNER_TEMP": self.temp, "GITHUB_WORKSPACE": self.workspace, **files, **own}
+        variables = {
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "RUNNER_TEMP": self.temp,
+            "GITHUB_WORKSPACE": self.workspace,
+            **files,
+            **own,
+        }
         strict = ["--noprofile", "--norc", "-eo", "pipefail"] if "shell" in item else ["-e"]
         done = subprocess.run(
             ["bash", *strict, str(script)],

@@ -155,7 +155,7 @@ def test_as_text_code_keeps_its_lines(width: int, terminal: bool) -> None:
     lines = console.file.getvalue().splitlines()
     (code,) = [line for line in lines if " > 7 |" in line]
     assert (len(code) <= width) is terminal and f"near (90% alike) {F}:7" in "\n".join(lines)
-    assert "moved to pkg/g.py since 1.1; it last fits 1.0, and first fails in 1.1" in " ".join(lines)
+    assert "moved to pkg/g.py since 1.1; it last fits 1.0, and first fails in 1.1" in " ".join(" ".join(lines).split())
     assert "\x1b" not in console.file.getvalue() or terminal
 
 
