@@ -25,7 +25,6 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 import fetch_wheels
-import schemas
 import wheel_tree
 from ddtree_patcher.verification.probes_runner import BYTECODE_VARIABLE
 
@@ -52,6 +51,8 @@ class Result:
             value = json.loads(self.stdout)
         except ValueError:
             pytest.fail(f"not JSON: {self.stdout}\n{self.stderr}")
+        import schemas  # late: what it needs is not there in the interpreter that has torch
+
         if found := schemas.complaints(value):
             pytest.fail("the report is not as docs/schema says:\n" + "\n".join(found))
         return value

@@ -95,7 +95,7 @@ def _refusals(command: str | click.Context, *, as_json: bool) -> Iterator[None]:
         what = Diagnostic("usage", Severity.ERROR, error.format_message(), remedy=remedy)
         report = Report(name, ExitCode.USAGE, ExitCode.USAGE.symbol, diagnostics=(what,))
         if not isinstance(command, str):
-            report = write_outputs(command, report)
+            report = write_outputs(command, report, ("report",))
         if not as_json:
             raise refused from None
         from ..report import as_json as renderer

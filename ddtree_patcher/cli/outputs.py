@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,11 +89,14 @@ def is_wanted(ctx: click.Context, form: str) -> bool:
     return form in ctx.meta.get(_KEY, {})
 
 
-def write_outputs(ctx: click.Context, report: Report) -> Report:
-    """The report, once every file that was asked for is written; what could not be written is in it."""
+def write_outputs(ctx: click.Context, report: Report, forms: Collection[str] = ()) -> Report:
+    """The report, once every file that was asked for is written; what could not be written is in it.
+
+    With ``forms``, those alone: a command line that is refused has no findings.
+    """
     wanted: Mapping[str, Path] = ctx.meta.get(_KEY, {})
     for form, render in _RENDERERS.items():
-        if form not in wanted:
+        if form not in wanted or (forms and form not in forms):
             continue
         path = wanted[form]
         try:

@@ -33,13 +33,14 @@ def diff(session: Session, wanted: str, *, text: bool, exit_code: bool) -> Repor
     snapshot, how = _choose(session, wanted, look)
     version, patchset = installation.version or "unknown", session.loaded.patchset
     watched = patchset.watched()
-    known = snapshot.only(watched)  # what other patchsets look at is none of this one's business
+    ours = _is_ours(snapshot)
+    known = snapshot.only(watched) if ours else snapshot  # what our other patchsets look at is not this one's business
     session.options.say(f"comparing {len(known.files)} files by symbol")
     current = capture(installation.distribution, version, known.files, look.read, known=known)
     changes = compare(known, current)
     session.options.say(f"planning {len(patchset.steps)} steps")
     made = _planned(session, look)
-    steps = outlooks(patchset, made.steps, made.diagnostics, _variants_on(session, snapshot))
+    steps = outlooks(patchset, made.steps, made.diagnostics, _variants_on(session, snapshot.version, ours=ours))
     extra: dict[str, object] = {
         "snapshot": {
             "version": snapshot.version,
@@ -92,11 +93,16 @@ def _sha256(file: FileFingerprint | Absent) -> str:
     return file.sha256 if isinstance(file, FileFingerprint) else ""
 
 
-def _variants_on(session: Session, snapshot: Snapshot) -> Callable[[str], str | None]:
-    """The variants on the snapshot's release; nothing is known of a fork that has the number of a release."""
+def _is_ours(snapshot: Snapshot) -> bool:
+    """Whether it is one that comes with the tool, and not that of a fork with the number of a release."""
     release = of_release(snapshot.distribution, snapshot.version)
-    known = survival_of(session.loaded.folder) if release and release.files == snapshot.files else Survival()
-    return lambda step: known.steps.get(step, {}).get(snapshot.version)
+    return release is not None and release.files == snapshot.files
+
+
+def _variants_on(session: Session, version: str, *, ours: bool) -> Callable[[str], str | None]:
+    """The variants on the snapshot's release; nothing is known of a snapshot that is not ours."""
+    known = survival_of(session.loaded.folder) if ours else Survival()
+    return lambda step: known.steps.get(step, {}).get(version)
 
 
 def _unwatched(snapshot: Snapshot, watched: Sequence[str]) -> list[Diagnostic]:

@@ -19,6 +19,7 @@ INSTALLS = "tests/releases/test_packaging.py::test_it_plans_from_an_empty_folder
 E2E = "tests/transaction/test_tiers.py"
 SERVES = "tests/e2e/test_engine_server.py"
 ROCM = "tests/releases/test_second_patchset.py::test_proved_by_sglang_itself_and_put_back"
+SHOWN = "tests/mutations/test_mutations.py::test_the_readme_shows_a_conflict_as_it_is_printed"
 LOG = "tests/docs/test_ddtree_page.py::test_log_lines_are_those_of_the_code"
 
 
@@ -48,6 +49,7 @@ BLOCKS: Mapping[str, tuple[Entry, ...]] = {
     "README.md#in-ci-and-in-images": (
         Run("applied", without={"ddtree-patch apply --require": NEEDS_TORCH, "ddtree-patch verify": NEEDS_TORCH}),
     ),
+    "README.md#when-it-does-not-fit": (Elsewhere("what a conflict prints", SHOWN),),
     "docs/ddtree.md#start-a-server": (
         Elsewhere("a server needs a model", SERVES),
         Elsewhere("a line of the log", LOG),

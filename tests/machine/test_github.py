@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,11 +111,16 @@ def test_a_summary_that_is_full_already_stays_below_the_limit(run: Run, tmp_path
 
 
 def test_progress_forges_nothing(run_here: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ddtree_patcher.cli import progress
     from ddtree_patcher.operations import inspecting
 
     def doctor(session: Any) -> Any:
         session.options.say("smoke: a server said ##[error]forged")
+        time.sleep(5 * progress._TICK)
         return before(session)
+
+    monkeypatch.setattr(progress, "SPEAKS_AFTER", 0.0)
+    monkeypatch.setattr(progress, "PACE", 0.0)
 
     before = inspecting.doctor
     monkeypatch.setattr(inspecting, "doctor", doctor)

@@ -25,7 +25,7 @@ from ddtree_patcher.records import row_for
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECIPES = REPOSITORY / "recipes"
-SHIPPED = ("action.yml", "pyproject.toml", "README.md", "LICENSE", "ddtree_patcher", "patchsets", "snapshots")
+SHIPPED = ("action.yml", "pyproject.toml", "README.md", "LICENSE", "ddtree_patcher", "patchsets", "snapshots", "docs")
 TOOL = "ddtree-patch"
 NOT_PACKED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")  # written by who installed it
 

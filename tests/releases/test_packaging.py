@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import wheel_tree
+from ddtree_patcher.patchset import bundled
 from sglang_releases import STEPS, WITH_DFLASH, outcomes
 
 pytestmark = [pytest.mark.wheels, pytest.mark.slow]
@@ -71,7 +72,8 @@ def test_no_source_of_sglang_is_in_it(built: Path) -> None:
     """Snapshots are digests; nothing else of SGLang's travels."""
     names = wheel_tree.names(built)
     snapshots = {name for name in names if name.startswith("ddtree_patcher/_snapshots/")}
-    digests = {f"sglang-{version}.json" for version in WITH_DFLASH} | {"wheels.txt", "survival/ddtree.json"}
+    digests = {f"sglang-{version}.json" for version in WITH_DFLASH} | {"wheels.txt"}
+    digests |= {f"survival/{name}.json" for name in bundled()}
     assert snapshots == {f"ddtree_patcher/_snapshots/{name}" for name in digests}
     assert [name for name in names if name.startswith("sglang/")] == []
 
