@@ -24,19 +24,24 @@ COLUMNS = ["algorithm", "budget", "topk", "spine", "tokens", "equal", "target fo
 @pytest.mark.engine
 @pytest.mark.slow
 def test_applied_proved_and_put_back(
-    version: str, tree: Callable[..., Path], wheel: Callable[[str], Path], run_cli: Any, sglang_python: str
+    version: str,
+    tree: Callable[..., Path],
+    wheel: Callable[[str], Path],
+    run_cli: Any,
+    run_here: Any,
+    sglang_python: str,
 ) -> None:
     """Applied again it writes nothing. The proof is every tier: DDTREE decodes in the release's own engine."""
     site = tree(version)
     before = times(site)
     there = ("--root", site, "--python", sglang_python)
 
-    applied = run_cli(*there, "apply", "--verify", "static").expect(0)
+    applied = run_here(*there, "apply", "--verify", "static").expect(0)
     assert applied.json["installation"]["version"] == version
     assert applied.outcomes == outcomes(version, "applied")
 
     patched = footprints(site)
-    again = run_cli(*there, "apply", "--verify", "none").expect(0)
+    again = run_here(*there, "apply", "--verify", "none").expect(0)
     assert again.outcomes == outcomes(version, "already")
     assert footprints(site) == patched
 
@@ -50,9 +55,9 @@ def test_applied_proved_and_put_back(
     assert all(row["equal"] for row in rows)
     assert "running DDTREE budget " in proved.stderr
 
-    assert run_cli(*there, "status", "--check").expect(0).json["outcome"] == "applied"
-    run_cli(*there, "revert").expect(0)
-    assert run_cli(*there, "status").expect(0).json["outcome"] == "clean"
+    assert run_here(*there, "status", "--check").expect(0).json["outcome"] == "applied"
+    run_here(*there, "revert").expect(0)
+    assert run_here(*there, "status").expect(0).json["outcome"] == "clean"
     assert list(wheel_tree.differences(wheel(version), site)) == []
     assert times(site) == before
 
