@@ -585,11 +585,15 @@ class TestForks:
                 time.sleep(0.1)
             os.kill(os.getpid(), signal.SIGINT)
 
-        waiting = threading.Thread(target=stop)
-        waiting.start()
-        with pytest.raises(KeyboardInterrupt):
-            bench.run(self.program(f"family({str(note)!r}); time.sleep(300)"), time_limit=60.0)
-        waiting.join()
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started us may ignore it
+        try:
+            waiting = threading.Thread(target=stop)
+            waiting.start()
+            with pytest.raises(KeyboardInterrupt):
+                bench.run(self.program(f"family({str(note)!r}); time.sleep(300)"), time_limit=60.0)
+            waiting.join()
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert len(pids := self.pids(bench)) == 3 and all(map(_ends, pids))
 
     def program(self, body: str) -> str:
