@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .codemods import NotFound, Target
-from .codemods.anchors import Anchor, find_scope, find_statement
+from .codemods.anchors import Anchor, described, find_scope, find_statement
 from .codemods.members import names_of
 from .tree import Tree
 
@@ -77,7 +77,8 @@ class Holds:
     anchor: Anchor
 
     def holds(self, tree: Tree) -> bool:
-        return tree.get(self.path) is not None and self.miss(tree) is None
+        source = tree.source(self.path)
+        return source is not None and len(described(source, self.anchor)) == 1
 
     def miss(self, tree: Tree) -> NotFound | None:
         """Which places come near, or are too many; None when it holds, or when there is no such file."""

@@ -64,8 +64,21 @@ def _namesakes(source: Source, scope: str) -> list[Candidate]:
     return [candidate(source, node, score) for node, score in [(node, 1.0) for node in same] + alike]
 
 
+def described(source: Source, anchor: Anchor) -> list[ast.stmt]:
+    """The statements that the anchor describes; none where its scope, or what it is within, is not exactly one."""
+    holders: Sequence[ast.AST] = source.definitions.get(anchor.scope, []) if anchor.scope else [source.tree]
+    for text in filter(None, (anchor.within, anchor.statement)):
+        if len(holders) != 1:
+            return []
+        wanted = pattern.statement(text)
+        holders = [node for node in statements_in(holders[0]) if pattern.matches(wanted, node)]
+    return [node for node in holders if isinstance(node, ast.stmt)]
+
+
 def find_statement(source: Source, anchor: Anchor) -> ast.stmt | NotFound:
-    """The one statement that the anchor describes."""
+    """The one statement that the anchor describes, or the places that come near, which takes its time."""
+    if len(found := described(source, anchor)) == 1:
+        return found[0]
     wanted = pattern.statement(anchor.statement)
     scope = _narrow(source, anchor)
     if isinstance(scope, NotFound):
