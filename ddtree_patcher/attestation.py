@@ -17,7 +17,7 @@ from typing import Any
 from . import __version__
 from .errors import UsageError
 from .model import PatchsetIdentity, StepOutcome, StepResult
-from .store import inside
+from .store import inside, line_in
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 # A UUID made for this, and a version: nobody has to own a domain or to register a name for it to be ours alone.
@@ -124,18 +124,18 @@ def _attestation(value: Any) -> Attestation:
         raise ValueError("it has no subject")
     return Attestation(
         subjects=subjects,
-        distribution=_line(base["name"]),
-        version=_line(base["version"]),
+        distribution=line_in(base["name"]),
+        version=line_in(base["version"]),
         pristine=_digests(base["files"], "base file"),
-        patchset=PatchsetIdentity(_line(patchset["name"]), _line(patchset["version"]), _sha256(patchset["digest"])),
+        patchset=PatchsetIdentity(line_in(patchset["name"]), line_in(patchset["version"]), _sha256(patchset["digest"])),
         steps=tuple(
-            StepResult(_line(step["name"]), StepOutcome(step["outcome"]), _line(step["variant"]))
+            StepResult(line_in(step["name"]), StepOutcome(step["outcome"]), line_in(step["variant"]))
             for step in _list(predicate["steps"])
         ),
-        checks={_line(tier): tuple(map(_line, _list(names))) for tier, names in predicate["checksPassed"].items()},
+        checks={line_in(tier): tuple(map(line_in, _list(names))) for tier, names in predicate["checksPassed"].items()},
         whole=predicate["whole"] is True,
         drift={inside(name): _digest(given) if given else "" for name, given in base["acceptedDrift"].items()},
-        tool=_line(predicate["tool"]["version"]),
+        tool=line_in(predicate["tool"]["version"]),
     )
 
 
@@ -143,7 +143,7 @@ def _digests(rows: object, what: str) -> Digests:
     """Resource descriptors, each with a name of its own and a SHA-256; other digests of theirs are ignored."""
     found: dict[str, str] = {}
     for row in _list(rows):
-        name = inside(_line(row["name"]))
+        name = inside(line_in(row["name"]))
         if name in found:
             raise ValueError(f"it names the {what} {name} twice")
         found[name] = _sha256(row["digest"])
@@ -172,12 +172,6 @@ def _digest(value: object) -> str:
 def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError(f"{_shown(value)} is no list")
-    return value
-
-
-def _line(value: object) -> str:
-    if not isinstance(value, str) or not value.isprintable():
-        raise ValueError(f"{_shown(value)} is no line of text")
     return value
 
 

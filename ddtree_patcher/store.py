@@ -305,7 +305,7 @@ def identity_in(data: dict[str, Any]) -> PatchsetIdentity:
     """Which patchset a plan or a state says that it is of."""
     given = PatchsetIdentity(**data)
     for text in (given.id, given.version):
-        _words(text)
+        line_in(text)
     digest_in(given.digest)
     return given
 
@@ -313,7 +313,7 @@ def identity_in(data: dict[str, Any]) -> PatchsetIdentity:
 _DIGEST = re.compile(r"([0-9a-f]{64})?")
 
 
-def _words(text: Any) -> str:
+def line_in(text: Any) -> str:
     """Text that may be shown on a terminal."""
     if not isinstance(text, str) or not text.isprintable():
         raise ValueError(f"{text!r:.80} is no line of text")
@@ -350,18 +350,18 @@ def _entry_from(data: dict[str, Any]) -> Entry:
 
 def _step_from(data: dict[str, Any]) -> StepResult:
     return StepResult(
-        id=_words(data["id"]),
+        id=line_in(data["id"]),
         outcome=StepOutcome(data["outcome"]),
-        variant=_words(data["variant"]),
+        variant=line_in(data["variant"]),
         files=tuple(inside(path) for path in data["files"]),
-        summary=_words(data["summary"]),
+        summary=line_in(data["summary"]),
     )
 
 
 def _state_from(data: dict[str, Any]) -> State:
     return State(
         patchset=identity_in(data["patchset"]),
-        version=_words(data["version"]),
+        version=line_in(data["version"]),
         steps=tuple(_step_from(item) for item in data["steps"]),
         files=tuple(_entry_from(item) for item in data["files"]),
         record=_entry_from(data["record"]) if data["record"] else None,

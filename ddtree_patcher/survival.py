@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from . import resources
 from .errors import UsageError
-from .model import History, ReleaseResult, StepOutcome
+from .model import History, ReleaseResult
 
 SCHEMA = "ddtree-patch.survival/1"
 
@@ -61,8 +61,7 @@ def survived(patchset: str, rows: Iterable[ReleaseResult]) -> Survival:
     steps: dict[str, dict[str, str]] = {}
     for row in rows:
         for step in row.steps:
-            found = not step.outcome.is_conflict and step.outcome is not StepOutcome.BLOCKED_BY
-            steps.setdefault(step.id, {})[row.version] = step.variant if found else ""
+            steps.setdefault(step.id, {})[row.version] = "" if step.outcome.is_conflict else step.variant
     return Survival(patchset, steps)
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -29,7 +29,7 @@ def run(ctx: click.Context, command: str, work: Work) -> NoReturn:
     """Do a command's work and end the process with its exit code; errors become reports, not tracebacks."""
     shared: dict[str, Any] = ctx.obj
     alone = shared["events"] == "-"  # events have standard error to themselves
-    with events(ctx, command) as told, _progress({**shared, "quiet": shared["quiet"] or alone}) as show:
+    with events(ctx, command) as told, progress("starting", quiet=shared["quiet"] or alone) as show:
         report = _report(ctx, command, work, told, show)
         report = told.finish(write_outputs(ctx, report))
     draw(report, shared)
@@ -109,11 +109,6 @@ def _no_collector() -> Iterator[None]:
         gc.freeze()  # the interpreter would look once more on its way out, for longer than all of the work takes
         if enabled:
             gc.enable()
-
-
-def _progress(shared: dict[str, Any]) -> AbstractContextManager[Callable[[str], None]]:
-    """Says on standard error what takes time, unless ``-q`` is given."""
-    return progress("starting", quiet=shared["quiet"])
 
 
 def _interrupted(command: str) -> Report:
